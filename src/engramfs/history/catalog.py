@@ -1,0 +1,139 @@
+"""Which stores there are, and what is known of each.
+
+Functions take a transaction, so that a caller combines them into one. Rows are described in
+`engramfs.storage.keys`.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from engramfs.errors import AlreadyExists, Archived, NotFound, UsageError
+from engramfs.model.names import check_store_name, kind_of
+from engramfs.model.store import Conflicts, Head, Limits, Store
+from engramfs.storage import keys
+from engramfs.storage.protocol import Reader, Table, Writer
+
+_decode_store = msgspec.msgpack.Decoder(Store).decode
+_decode_head = msgspec.msgpack.Decoder(Head).decode
+encode = msgspec.msgpack.Encoder().encode
+
+
+def create(
+    writer: Writer,
+    name: str,
+    *,
+    now: int,
+    description: str = "",
+    limits: Limits | None = None,
+    conflicts: Conflicts = "keep",
+) -> Store:
+    """A new, empty store. Raises `InvalidName`, and `AlreadyExists` for a name that is taken.
+
+    A name may not lie below another store's, nor above it: stores are directories of the hub.
+    """
+    check_store_name(name)
+    if writer.get(Table.NAMES, name.encode()) is not None:
+        raise AlreadyExists(f"store {name} exists; engramfs store show {name} describes it")
+    _check_no_nesting(writer, name)
+    counter = writer.get(Table.META, keys.NEXT_STORE_KEY)
+    identifier = keys.read_u32(counter) if counter else 1
+    store = Store(
+        id=identifier,
+        name=name,
+        kind=kind_of(name),
+        description=description,
+        limits=check_limits(limits or Limits()),
+        conflicts=conflicts,
+        created=now,
+    )
+    writer.put(Table.META, keys.NEXT_STORE_KEY, keys.u32(identifier + 1))
+    writer.put(Table.NAMES, name.encode(), keys.u32(identifier))
+    put(writer, store)
+    put_head(writer, identifier, Head())
+    return store
+
+
+def check_limits(limits: Limits) -> Limits:
+    """Return `limits` when a filesystem can show them. Raises `UsageError`."""
+    for what, value in (("max_file_size", limits.max_file_size), ("quota", limits.quota)):
+        if not 1 <= value < 1 << 62:
+            raise UsageError(f"{what} is {value}; it must be at least 1 byte and below 4 EiB")
+    return limits
+
+
+def _check_no_nesting(reader: Reader, name: str) -> None:
+    below = name.encode() + b"/"
+    row = reader.at_or_after(Table.NAMES, below)
+    if row and row[0].startswith(below):
+        raise AlreadyExists(f"store {name} would hold the store {row[0].decode()}; choose another name")
+    parts = name.split("/")
+    for end in range(1, len(parts)):
+        above = "/".join(parts[:end])
+        if reader.get(Table.NAMES, above.encode()) is not None:
+            raise AlreadyExists(f"store {name} would lie in the store {above}; choose another name")
+
+
+def put(writer: Writer, store: Store) -> None:
+    writer.put(Table.STORES, keys.u32(store.id), encode(store))
+
+
+def get(reader: Reader, identifier: int) -> Store:
+    """The store with that id. Raises `NotFound`."""
+    value = reader.get(Table.STORES, keys.u32(identifier))
+    if value is None:
+        raise NotFound(f"there is no store number {identifier}")
+    return _decode_store(value)
+
+
+def find(reader: Reader, name: str) -> Store | None:
+    """The store of that name, or None."""
+    identifier = reader.get(Table.NAMES, name.encode("utf-8", "replace"))
+    return get(reader, keys.read_u32(identifier)) if identifier is not None else None
+
+
+def named(reader: Reader, name: str) -> Store:
+    """The store of that name. Raises `InvalidName` and `NotFound`."""
+    store = find(reader, check_store_name(name))
+    if store is None:
+        raise NotFound(f"there is no store {name}; engramfs store list shows what there is")
+    return store
+
+
+def writable(reader: Reader, name: str) -> Store:
+    """The store of that name, if it takes new versions. Raises `NotFound` and `Archived`."""
+    store = named(reader, name)
+    if store.archived:
+        raise Archived(f"store {name} is archived; engramfs store set {name} --no-archived opens it again")
+    return store
+
+
+def every(reader: Reader, prefix: str = "") -> Iterator[Store]:
+    """All stores whose name begins with `prefix`, by name."""
+    start = prefix.encode()
+    stop = keys.after(start) if start else b"\xff"
+    for _, identifier in reader.scan(Table.NAMES, start, stop):
+        yield get(reader, keys.read_u32(identifier))
+
+
+def delete(writer: Writer, store: Store) -> None:
+    """Remove a store, its tree and its history. Blobs stay until they are collected: others may share them."""
+    prefix = keys.u32(store.id)
+    for table in (Table.LIVE, Table.HISTORY, Table.NODES, Table.CHANGES, Table.VERSIONS):
+        for key in [key for key, _ in writer.scan(table, prefix, keys.after(prefix))]:
+            writer.delete(table, key)
+    writer.delete(Table.HEADS, prefix)
+    writer.delete(Table.STORES, prefix)
+    writer.delete(Table.NAMES, store.name.encode())
+
+
+def head(reader: Reader, identifier: int) -> Head:
+    """The head of a store. Raises `NotFound`."""
+    value = reader.get(Table.HEADS, keys.u32(identifier))
+    if value is None:
+        raise NotFound(f"there is no store number {identifier}")
+    return _decode_head(value)
+
+
+def put_head(writer: Writer, identifier: int, value: Head) -> None:
+    writer.put(Table.HEADS, keys.u32(identifier), encode(value))

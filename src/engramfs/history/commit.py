@@ -1,0 +1,115 @@
+"""One batch becomes one version, in one transaction.
+
+Everything that makes a version, whether a sealed batch, an import or a restore, describes it as a
+`Commit` and ends here, so that the invariants of `engramfs.storage.keys` are kept in one place.
+"""
+
+import msgspec
+
+from engramfs.history import catalog
+from engramfs.model.author import Author
+from engramfs.model.entry import Entry
+from engramfs.model.store import Head
+from engramfs.model.version import Change, Version, chain, digest_of_changes
+from engramfs.storage import blobs, keys
+from engramfs.storage.protocol import Table, Writer
+
+encode = msgspec.msgpack.Encoder().encode
+
+
+class RowChange(msgspec.Struct, frozen=True, array_like=True):
+    """What one name of the tree stands for afterwards."""
+
+    parent: int
+    name: bytes
+    entry: Entry | None  # None: nothing
+    recorded: bool = True  # False: times alone changed, which is no part of a version
+
+
+class Commit(msgspec.Struct, frozen=True):
+    """Everything that one version adds to the log.
+
+    Without changes there is no version, but rows, contents and the journal position are still kept.
+    """
+
+    store: int
+    author: Author
+    via: str
+    time: int  # nanoseconds since 1970
+    changes: list[Change]
+    rows: list[RowChange]
+    next_node: int
+    used_delta: int = 0  # bytes of live files more or fewer
+    files_delta: int = 0  # live nodes more or fewer
+    contents: dict[bytes, bytes] = {}  # digest → content, of what is not a blob yet
+    message: str = ""
+    flags: tuple[str, ...] = ()
+    overwrites: tuple[int, ...] = ()
+    journal_position: int = 0
+
+
+def apply(writer: Writer, commit: Commit) -> Version | None:
+    """Write `commit` into the log; the version that it became, or None when nothing changed."""
+    head = catalog.head(writer, commit.store)
+    for digest, content in commit.contents.items():
+        blobs.put_bytes(writer, digest, content)
+    version = _put_version(writer, commit, head) if commit.changes else None
+    number = version.number if version else head.number
+    for row in commit.rows:
+        _put_row(writer, commit.store, row, version)
+    catalog.put_head(
+        writer,
+        commit.store,
+        Head(
+            number=number,
+            digest=version.digest if version else head.digest,
+            next_node=max(head.next_node, commit.next_node),
+            journal_position=max(head.journal_position, commit.journal_position),
+            used=head.used + commit.used_delta,
+            files=head.files + commit.files_delta,
+        ),
+    )
+    return version
+
+
+def _put_version(writer: Writer, commit: Commit, head: Head) -> Version:
+    number = head.number + 1
+    changes = sorted(commit.changes, key=lambda change: (change.path, change.op))
+    packed = [
+        encode(changes[start : start + keys.CHANGES_PER_PART])
+        for start in range(0, len(changes), keys.CHANGES_PER_PART)
+    ]
+    for part, value in enumerate(packed):
+        writer.put(Table.CHANGES, keys.changes(commit.store, number, part), value)
+    version = Version(
+        number=number,
+        parent_digest=head.digest,
+        time=commit.time,
+        author=commit.author,
+        via=commit.via,
+        message=commit.message,
+        change_count=len(changes),
+        flags=commit.flags,
+        overwrites=commit.overwrites,
+        changes_digest=digest_of_changes(packed),
+    )
+    version = msgspec.structs.replace(version, digest=chain(version))
+    writer.put(Table.VERSIONS, keys.version(commit.store, number), encode(version))
+    counter = writer.get(Table.META, keys.NEXT_FEED_KEY)
+    sequence = keys.read_u64(counter) if counter else 1
+    writer.put(Table.FEED, keys.u64(sequence), encode((commit.store, number)))
+    writer.put(Table.META, keys.NEXT_FEED_KEY, keys.u64(sequence + 1))
+    return version
+
+
+def _put_row(writer: Writer, store: int, row: RowChange, version: Version | None) -> None:
+    key = keys.live(store, row.parent, row.name)
+    value = keys.TOMBSTONE if row.entry is None else encode(row.entry)
+    if row.entry is None:
+        writer.delete(Table.LIVE, key)
+    else:
+        writer.put(Table.LIVE, key, value)
+    if row.recorded and version is not None:
+        writer.put(Table.HISTORY, keys.history(store, row.parent, row.name, version.number), value)
+        if row.entry is not None:
+            writer.put(Table.NODES, keys.place(store, row.entry.node, row.parent, row.name), b"")

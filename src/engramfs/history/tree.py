@@ -1,0 +1,154 @@
+"""A store's tree, at its head or at a version, read straight from the log.
+
+The functions that walk take any `Tree`. None of them holds a transaction: the caller does.
+"""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import msgspec
+
+from engramfs.errors import NotFound
+from engramfs.history import catalog
+from engramfs.model.entry import ROOT_NODE, Entry, Kind
+from engramfs.model.store import Store
+from engramfs.storage import keys
+from engramfs.storage.protocol import Reader, Table
+
+decode_entry = msgspec.msgpack.Decoder(Entry).decode
+
+
+class Tree(Protocol):
+    """Entries by directory and name."""
+
+    def root(self) -> Entry: ...
+
+    def lookup(self, parent: int, name: bytes) -> Entry | None: ...
+
+    def children(self, parent: int) -> Iterator[tuple[bytes, Entry]]:
+        """By name."""
+
+    def node(self, node: int) -> tuple[int, bytes, Entry] | None:
+        """(parent, name, entry) of one of the names that a node has in this tree."""
+
+
+def default_root(created: int) -> Entry:
+    """The root of a store where nobody changed it."""
+    return Entry(
+        node=ROOT_NODE,
+        kind=Kind.DIRECTORY,
+        mode=0o755,
+        size=0,
+        mtime=created,
+        ctime=created,
+        origin=ROOT_NODE,
+    )
+
+
+class HeadTree:
+    """The tree at the head: never touches `history`."""
+
+    def __init__(self, reader: Reader, store: Store) -> None:
+        self._reader = reader
+        self._store = store.id
+        self._created = store.created
+
+    def root(self) -> Entry:
+        return self.lookup(keys.NO_PARENT, b"") or default_root(self._created)
+
+    def lookup(self, parent: int, name: bytes) -> Entry | None:
+        value = self._reader.get(Table.LIVE, keys.live(self._store, parent, name))
+        return decode_entry(value) if value is not None else None
+
+    def children(self, parent: int) -> Iterator[tuple[bytes, Entry]]:
+        prefix = keys.directory(self._store, parent)
+        for key, value in self._reader.scan(Table.LIVE, prefix, keys.after(prefix)):
+            yield key[9:], decode_entry(value)
+
+    def node(self, node: int) -> tuple[int, bytes, Entry] | None:
+        return next(places(self._reader, self._store, self, node), None)
+
+
+class VersionTree:
+    """The tree at version `number`: for each name, the last row of `history` that is not newer."""
+
+    def __init__(self, reader: Reader, store: Store, number: int) -> None:
+        self._reader = reader
+        self._store = store.id
+        self._created = store.created
+        self._number = number
+
+    def root(self) -> Entry:
+        return self.lookup(keys.NO_PARENT, b"") or default_root(self._created)
+
+    def lookup(self, parent: int, name: bytes) -> Entry | None:
+        wanted = keys.history(self._store, parent, name, self._number)
+        row = self._reader.at_or_before(Table.HISTORY, wanted)
+        if row is None or row[0][:-8] != wanted[:-8] or row[1] == keys.TOMBSTONE:
+            return None
+        return decode_entry(row[1])
+
+    def children(self, parent: int) -> Iterator[tuple[bytes, Entry]]:
+        prefix = keys.directory(self._store, parent)
+        number = keys.u64(self._number)
+        at_or_after, at_or_before = self._reader.at_or_after, self._reader.at_or_before
+        row = at_or_after(Table.HISTORY, prefix)
+        while row is not None and row[0].startswith(prefix):
+            stem = row[0][:-8]  # the store, the parent, the name and its NUL
+            latest = row if row[0][-8:] == number else at_or_before(Table.HISTORY, stem + number)
+            if latest is not None and latest[0].startswith(stem) and latest[1] != keys.TOMBSTONE:
+                yield stem[9:-1], decode_entry(latest[1])
+            row = at_or_after(Table.HISTORY, stem[:-1] + b"\x01")
+
+    def node(self, node: int) -> tuple[int, bytes, Entry] | None:
+        return next(places(self._reader, self._store, self, node), None)
+
+
+def places(reader: Reader, store: int, tree: Tree, node: int) -> Iterator[tuple[int, bytes, Entry]]:
+    """(parent, name, entry) of every name that `node` has in `tree`."""
+    prefix = keys.node(store, node)
+    for key, _ in reader.scan(Table.NODES, prefix, keys.after(prefix)):
+        _, parent, name = keys.split_place(key)
+        entry = tree.lookup(parent, name)
+        if entry is not None and entry.node == node:
+            yield parent, name, entry
+
+
+def tree_at(reader: Reader, store: Store, number: int | None = None) -> Tree:
+    """The tree of `store` at version `number`, or at the head. Raises `NotFound`."""
+    if number is None:
+        return HeadTree(reader, store)
+    newest = catalog.head(reader, store.id).number
+    if not 0 <= number <= newest:
+        raise NotFound(
+            f"store {store.name} has no version {number}; its newest is {newest} (engramfs log {store.name})"
+        )
+    return VersionTree(reader, store, number)
+
+
+def resolve(tree: Tree, path: bytes) -> Entry | None:
+    """The entry at `path` ("" is the root), not following symlinks."""
+    entry: Entry | None = tree.root()
+    for name in path.split(b"/"):
+        if name in (b"", b"."):
+            continue
+        if entry is None or entry.kind is not Kind.DIRECTORY:
+            return None
+        entry = tree.lookup(entry.node, name)
+    return entry
+
+
+def walk(tree: Tree, path: bytes = b"") -> Iterator[tuple[bytes, Entry]]:
+    """(path, entry) of everything at and below `path`, parents first, siblings by name."""
+    start = resolve(tree, path)
+    if start is None:
+        return
+    waiting = [(path, start)]
+    while waiting:
+        where, entry = waiting.pop()
+        yield where, entry
+        if entry.kind is Kind.DIRECTORY:
+            below = [
+                (where + b"/" + name if where else name, child) for name, child in tree.children(entry.node)
+            ]
+            waiting.extend(reversed(below))

@@ -1,0 +1,104 @@
+"""Content, named by its SHA-256 digest, kept in parts of at most `PART` bytes.
+
+A row of the table `blobs` is: codec (1 byte), CRC-32 of the plain bytes (u32, big-endian), then the
+bytes, raw or compressed. Parts let a large file be written and read without holding it in memory, and
+the checksum finds a flipped byte in each part that is read; `verify` recomputes the digests as well.
+The empty content has no row.
+"""
+
+import hashlib
+import zlib
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+
+import zstandard
+
+from engramfs.errors import Corrupt
+from engramfs.model.entry import EMPTY_DIGEST
+from engramfs.storage import keys
+from engramfs.storage.protocol import Reader, Table, Writer
+
+PART = 1 << 20
+_WORTH = 0.9  # compress when the result is below this share of the original
+_SMALL = 128  # bytes; below it compression is not tried
+
+
+class Codec(IntEnum):
+    RAW = 0
+    ZSTD = 1
+
+
+def pack(plain: bytes) -> bytes:
+    """The row value of one part."""
+    checksum = zlib.crc32(plain).to_bytes(4, "big")
+    if len(plain) >= _SMALL:
+        # A compressor is not safe to share between threads, and making one is cheap.
+        squeezed = zstandard.ZstdCompressor(level=3).compress(plain)
+        if len(squeezed) < len(plain) * _WORTH:
+            return bytes([Codec.ZSTD]) + checksum + squeezed
+    return bytes([Codec.RAW]) + checksum + plain
+
+
+def unpack(digest: bytes, value: bytes) -> bytes:
+    """The plain bytes of one part. Raises `Corrupt`."""
+    body = value[5:]
+    try:
+        codec = Codec(value[0])
+        plain = body if codec is Codec.RAW else zstandard.ZstdDecompressor().decompress(body, PART)
+    except (ValueError, IndexError, zstandard.ZstdError):
+        raise Corrupt(f"blob {digest.hex()} cannot be unpacked; run engramfs verify") from None
+    if zlib.crc32(plain) != int.from_bytes(value[1:5], "big"):
+        raise Corrupt(f"blob {digest.hex()} has a wrong checksum; run engramfs verify")
+    return plain
+
+
+def exists(reader: Reader, digest: bytes) -> bool:
+    return digest == EMPTY_DIGEST or reader.get(Table.BLOBS, keys.blob(digest, 0)) is not None
+
+
+def put(writer: Writer, digest: bytes, parts: Iterable[bytes]) -> None:
+    """Store a content under its digest, unless it is there. Each part but the last has `PART` bytes."""
+    if exists(writer, digest):
+        return
+    for number, part in enumerate(parts):
+        writer.put(Table.BLOBS, keys.blob(digest, number), pack(part))
+
+
+def put_bytes(writer: Writer, digest: bytes, content: bytes) -> None:
+    put(writer, digest, (content[start : start + PART] for start in range(0, len(content), PART)))
+
+
+def part(reader: Reader, digest: bytes, number: int) -> bytes:
+    """One part of a content. Raises `Corrupt` when it is missing or damaged."""
+    value = reader.get(Table.BLOBS, keys.blob(digest, number))
+    if value is None:
+        raise Corrupt(f"blob {digest.hex()} is missing part {number}; run engramfs verify")
+    return unpack(digest, value)
+
+
+def parts(reader: Reader, digest: bytes, size: int) -> Iterator[bytes]:
+    """All parts of a content of `size` bytes, in order."""
+    for number in range((size + PART - 1) // PART):
+        yield part(reader, digest, number)
+
+
+def read(reader: Reader, digest: bytes, size: int) -> bytes:
+    """A whole content."""
+    return b"".join(parts(reader, digest, size))
+
+
+def damage(reader: Reader, digest: bytes, size: int) -> str | None:
+    """What is wrong with a stored content, or None: its parts, size and SHA-256."""
+    found = hashlib.sha256()
+    length = 0
+    try:
+        for piece in parts(reader, digest, size):
+            found.update(piece)
+            length += len(piece)
+    except Corrupt as error:
+        return error.message
+    if length != size:
+        return f"blob {digest.hex()} has {length} bytes instead of {size}"
+    if found.digest() != digest:
+        return f"blob {digest.hex()} holds another content ({found.hexdigest()})"
+    return None

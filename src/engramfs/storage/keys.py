@@ -1,0 +1,122 @@
+"""The canonical schema: every key and value family, its sentinels and invariants.
+
+All integers in keys are big-endian and unsigned, so that byte order is number order. Values are
+MessagePack of the structs in `engramfs.model` unless said otherwise. LMDB keys end at 511 bytes; the
+longest here is a row of `history`: 4 + 5 + 255 + 1 + 8 = 273.
+
+    meta      b"schema"                        → u32 SCHEMA, the version of this page
+              b"next_store"                    → u32, the next store id (ids are never given twice)
+              b"next_feed"                     → u64
+    stores    store u32                        → Store
+    names     name, UTF-8                      → store u32
+    heads     store u32                        → Head
+    versions  store u32, number u64            → Version (the header)
+    changes   store u32, number u64, part u16  → list of up to CHANGES_PER_PART Change, sorted by path
+    live      store u32, parent u40, name      → Entry: the tree at the head
+    history   store u32, parent u40, name, NUL, number u64
+                                               → Entry, or TOMBSTONE: what the name stood for from then on
+    nodes     store u32, node u40, parent u40, name
+                                               → b"": each place that the node has, or ever had
+    blobs     digest (32 bytes), part u32      → see `engramfs.storage.blobs`
+    feed      sequence u64                     → (store, number): each version of each store, as sealed
+
+Invariants (what `engramfs verify` checks):
+
+ 1. A store's root directory is the row with parent 0 and an empty name; it may be missing while nobody
+    changed the root's mode.
+ 2. `live` is `history` at the head, but for times: a change of times alone is no version, so `live` may
+    have a newer mtime, ctime and atime. A row of `history` exists only for a version that exists.
+ 3. A name holds no NUL and no `/`, so in `history` all rows of a name stand together, and before those
+    of a longer name.
+ 4. `versions` has the numbers 1 to `Head.number` without a gap, each chained to the one before, the last
+    with `Head.digest`; the digest of the parts of `changes` is the header's `changes_digest`.
+ 5. Each digest in `live` and `history` is in `blobs`, whole, but for the empty content, which has no row.
+ 6. Node ids in `live` and `history` are below `Head.next_node`.
+ 7. `nodes` has a row for each (node, parent, name) in `live` and `history`.
+"""
+
+import struct
+
+SCHEMA = 1
+SCHEMA_KEY = b"schema"
+NEXT_STORE_KEY = b"next_store"
+NEXT_FEED_KEY = b"next_feed"
+TOMBSTONE = b""
+CHANGES_PER_PART = 256
+NO_PARENT = 0  # the parent of a root directory
+
+_U32 = struct.Struct(">I")
+_U64 = struct.Struct(">Q")
+_U32_U64 = struct.Struct(">IQ")
+_U32_U64_U16 = struct.Struct(">IQH")
+
+
+def u32(value: int) -> bytes:
+    return _U32.pack(value)
+
+
+def u64(value: int) -> bytes:
+    return _U64.pack(value)
+
+
+def read_u32(value: bytes) -> int:
+    return int(_U32.unpack(value)[0])
+
+
+def read_u64(value: bytes) -> int:
+    return int(_U64.unpack(value)[0])
+
+
+def version(store: int, number: int) -> bytes:
+    return _U32_U64.pack(store, number)
+
+
+def changes(store: int, number: int, part: int) -> bytes:
+    return _U32_U64_U16.pack(store, number, part)
+
+
+def directory(store: int, parent: int) -> bytes:
+    """The prefix of a directory's rows in `live` and `history`."""
+    return _U32.pack(store) + parent.to_bytes(5, "big")
+
+
+def live(store: int, parent: int, name: bytes) -> bytes:
+    return _U32.pack(store) + parent.to_bytes(5, "big") + name
+
+
+def history(store: int, parent: int, name: bytes, number: int) -> bytes:
+    return live(store, parent, name) + b"\0" + _U64.pack(number)
+
+
+def split_history(key: bytes) -> tuple[int, bytes, int]:
+    """(parent, name, number) of a row of `history`."""
+    return int.from_bytes(key[4:9], "big"), key[9:-9], read_u64(key[-8:])
+
+
+def split_live(key: bytes) -> tuple[int, bytes]:
+    """(parent, name) of a row of `live`."""
+    return int.from_bytes(key[4:9], "big"), key[9:]
+
+
+def node(store: int, node_id: int) -> bytes:
+    """The prefix of a node's rows in `nodes`."""
+    return _U32.pack(store) + node_id.to_bytes(5, "big")
+
+
+def place(store: int, node_id: int, parent: int, name: bytes) -> bytes:
+    return node(store, node_id) + parent.to_bytes(5, "big") + name
+
+
+def split_place(key: bytes) -> tuple[int, int, bytes]:
+    """(node, parent, name) of a row of `nodes`."""
+    return int.from_bytes(key[4:9], "big"), int.from_bytes(key[9:14], "big"), key[14:]
+
+
+def blob(digest: bytes, part: int) -> bytes:
+    return digest + _U32.pack(part)
+
+
+def after(prefix: bytes) -> bytes:
+    """The first key above all that begin with `prefix`."""
+    stripped = prefix.rstrip(b"\xff")
+    return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else b"\xff" * 511
