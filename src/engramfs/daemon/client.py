@@ -1,0 +1,70 @@
+"""The synchronous client of the control socket, as the command line uses it. Imports neither trio nor LMDB.
+
+Concurrency. One connection for each call, so a client may be shared and nothing is kept between calls.
+"""
+
+import contextlib
+import socket
+from collections.abc import Callable
+
+import msgspec
+
+from engramfs.daemon import control_socket, rpc
+from engramfs.errors import EngramError, NoDaemon
+
+Progress = Callable[[dict[str, object]], None]
+
+
+class ControlClient:
+    """Calls the daemon whose run directory is `run_dir`.
+
+    `timeout` bounds the silence of the daemon in seconds: each line that it sends, progress included,
+    starts it anew.
+    """
+
+    def __init__(self, run_dir: str, timeout: float = 60.0) -> None:
+        self.run_dir = run_dir
+        self.timeout = timeout
+
+    def call(
+        self, method: str, *, progress: Progress | None = None, timeout: float | None = None, **params: object
+    ) -> object:
+        """The result of `method`. Raises what the method raised, and `NoDaemon` when none answers."""
+        limit = self.timeout if timeout is None else timeout
+        with control_socket.connect(self.run_dir, limit) as connection:
+            try:
+                return self._exchange(connection, method, params, progress)
+            except TimeoutError:
+                raise EngramError(
+                    f"the daemon did not answer {method} within {limit:g} s; see {self.run_dir}/daemon.log"
+                ) from None
+            except ConnectionError:
+                raise NoDaemon(
+                    f"the daemon ended before it answered {method}; engramfs up starts it again"
+                ) from None
+
+    def _exchange(
+        self, connection: socket.socket, method: str, params: dict[str, object], progress: Progress | None
+    ) -> object:
+        # A server that refuses us answers and closes at once: then its answer is still to be read.
+        with contextlib.suppress(BrokenPipeError):
+            connection.sendall(rpc.request(1, method, params))
+        with connection.makefile("rb") as lines:
+            for line in lines:
+                message = rpc.decode(line)
+                if message.get("method") == "progress":
+                    if progress is not None:
+                        progress(msgspec.convert(message.get("params", {}), dict[str, object]))
+                elif "error" in message:
+                    raise rpc.error_from(message["error"])
+                elif message.get("id") == 1:
+                    return message.get("result")
+        raise NoDaemon(f"the daemon ended before it answered {method}; engramfs up starts it again")
+
+    def is_running(self) -> bool:
+        """Whether a daemon answers."""
+        try:
+            self.call("ping", timeout=5)
+        except NoDaemon:
+            return False
+        return True
