@@ -29,9 +29,7 @@ async def refuse(params: dict[str, object], peer: control.Peer, notify: control.
     raise ReadOnly("store x is read-only; write elsewhere")
 
 
-async def refuse_in_a_nursery(
-    params: dict[str, object], peer: control.Peer, notify: control.Notify
-) -> object:
+async def refuse_inside(params: dict[str, object], peer: control.Peer, notify: control.Notify) -> object:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(refuse, params, peer, notify)
     return None
