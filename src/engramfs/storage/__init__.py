@@ -2,8 +2,9 @@
 
 protocol   what an engine must offer (a dozen methods)
 keys       the canonical schema: every key and value family
-lmdb       the LMDB engine
+lmdb_engine, lmdb_failures   the LMDB engine, and what its exceptions mean
 blobs      content by SHA-256, in checked and compressed parts
 journal    the file to which every acknowledged operation goes first
+journal_scan   reading a journal that another process may be writing
 lock       one writer for a state directory
 """

@@ -4,6 +4,9 @@ A row of the table `blobs` is: codec (1 byte), CRC-32 of the plain bytes (u32, b
 bytes, raw or compressed. Parts let a large file be written and read without holding it in memory, and
 the checksum finds a flipped byte in each part that is read; `verify` recomputes the digests as well.
 The empty content has no row.
+
+A content that is too large for one transaction is written from its second part on, and its first part
+last: a content whose first part is there is there whole.
 """
 
 import hashlib
@@ -61,7 +64,12 @@ def put(writer: Writer, digest: bytes, parts: Iterable[bytes]) -> None:
     if exists(writer, digest):
         return
     for number, part in enumerate(parts):
-        writer.put(Table.BLOBS, keys.blob(digest, number), pack(part))
+        put_part(writer, digest, number, part)
+
+
+def put_part(writer: Writer, digest: bytes, number: int, plain: bytes) -> None:
+    """Store one part. The caller writes part 0 last, once it knows that the content has that digest."""
+    writer.put(Table.BLOBS, keys.blob(digest, number), pack(plain))
 
 
 def put_bytes(writer: Writer, digest: bytes, content: bytes) -> None:

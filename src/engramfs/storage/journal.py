@@ -45,8 +45,49 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Record).decode
 
 
+def read_records(descriptor: int, size: int, path: str) -> Iterator[tuple[Record, int]]:
+    """Every whole record in the first `size` bytes, oldest first, each with the offset of its end.
+
+    Stops at a torn tail. Raises `Corrupt` for a record that is whole and cannot be understood; `path` is
+    for the message.
+    """
+    offset = len(MAGIC)
+    while True:
+        frame = os.pread(descriptor, _FRAME, offset)
+        if len(frame) < _FRAME:
+            return
+        length, checksum = int.from_bytes(frame[:4], "big"), int.from_bytes(frame[4:], "big")
+        if not 0 < length <= size - offset - _FRAME:
+            return
+        payload = os.pread(descriptor, length, offset + _FRAME)
+        if zlib.crc32(payload) != checksum or len(payload) != length:
+            return
+        try:
+            record = _decode(payload)
+        except msgspec.MsgspecError as error:
+            raise Corrupt(
+                f"{path} holds a record at byte {offset} that this version cannot read ({error}); "
+                "use the engramfs that wrote it"
+            ) from error
+        offset += _FRAME + length
+        yield record, offset
+
+
+def check_magic(descriptor: int, path: str) -> None:
+    if os.pread(descriptor, len(MAGIC), 0) != MAGIC:
+        raise Corrupt(f"{path} is not a journal of this version; move it away to start without it")
+
+
+def frame_of(record: Record) -> bytes:
+    payload = _encode(record)
+    return len(payload).to_bytes(4, "big") + zlib.crc32(payload).to_bytes(4, "big") + payload
+
+
 class Journal:
-    """The journal in `path`, created when missing; `max_bytes` bounds its size."""
+    """The journal in `path`, created when missing; `max_bytes` bounds its size.
+
+    Opening it raises `Corrupt` for a file that is no journal, `Full` and `StorageError` as the disk does.
+    """
 
     def __init__(self, path: str, max_bytes: int) -> None:
         self.path = path
@@ -54,21 +95,24 @@ class Journal:
         self.torn_bytes = 0  # dropped from the end when it was opened
         self.records = 0  # in the file now
         self.position = 0
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        self.size = os.fstat(self._descriptor).st_size
+        self._descriptor = -1
         try:
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self.size = os.fstat(self._descriptor).st_size
             self._begin()
-        except BaseException:
-            os.close(self._descriptor)
+        except BaseException as error:
+            if self._descriptor >= 0:
+                os.close(self._descriptor)
+            if isinstance(error, OSError):
+                raise self._failed(error) from error
             raise
 
     def _begin(self) -> None:
         if self.size < len(MAGIC):
             self.torn_bytes = self.size
-            self._reset()
+            self._start_file()
             return
-        if os.pread(self._descriptor, len(MAGIC), 0) != MAGIC:
-            raise Corrupt(f"{self.path} is not a journal of this version; move it away to start without it")
+        check_magic(self._descriptor, self.path)
         end, last = len(MAGIC), 0
         for record, after in self._read():
             end, last = after, record.position
@@ -78,33 +122,21 @@ class Journal:
             self._set_tail_aside(end)
         self.position = last  # of the last record ever appended; the worker raises it to what the log knows
 
+    def _start_file(self) -> None:
+        os.ftruncate(self._descriptor, 0)
+        if os.pwrite(self._descriptor, MAGIC, 0) < len(MAGIC):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.size = len(MAGIC)
+
     def _set_tail_aside(self, end: int) -> None:
         """Cut the torn tail off, and keep it beside the journal for a person to look at."""
-        with open(self.path + ".torn", "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as aside:
+        with open(self.path + ".torn", "wb", opener=_private) as aside:
             aside.write(os.pread(self._descriptor, self.torn_bytes, end))
         os.ftruncate(self._descriptor, end)
         self.size = end
 
     def _read(self) -> Iterator[tuple[Record, int]]:
-        offset = len(MAGIC)
-        while True:
-            frame = os.pread(self._descriptor, _FRAME, offset)
-            if len(frame) < _FRAME:
-                return
-            length, checksum = int.from_bytes(frame[:4], "big"), int.from_bytes(frame[4:], "big")
-            if length > self.size - offset - _FRAME:
-                return
-            payload = os.pread(self._descriptor, length, offset + _FRAME)
-            if zlib.crc32(payload) != checksum or len(payload) != length or not length:
-                return
-            try:
-                record = _decode(payload)
-            except msgspec.MsgspecError as error:
-                raise Corrupt(
-                    f"{self.path} holds a record at byte {offset} that this version cannot read ({error})"
-                ) from error
-            offset += _FRAME + length
-            yield record, offset
+        return read_records(self._descriptor, self.size, self.path)
 
     def replay(self) -> Iterator[Record]:
         """Every whole record, oldest first."""
@@ -113,8 +145,7 @@ class Journal:
 
     def append(self, record: Record) -> None:
         """Add `record`. Raises `Full` when the disk or the allowance is; then nothing was added."""
-        payload = _encode(record)
-        frame = len(payload).to_bytes(4, "big") + zlib.crc32(payload).to_bytes(4, "big") + payload
+        frame = frame_of(record)
         if self.size + len(frame) > self.max_bytes:
             raise Full(
                 f"the journal {self.path} has reached journal.max_bytes because versions cannot be sealed; "
@@ -127,14 +158,11 @@ class Journal:
     def _write(self, frame: bytes) -> None:
         try:
             written = os.pwrite(self._descriptor, frame, self.size)
+            if written < len(frame):
+                os.ftruncate(self._descriptor, self.size)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
             raise self._failed(error) from error
-        if written < len(frame):
-            with contextlib.suppress(
-                OSError
-            ):  # the torn tail is harmless, and overwritten by the next record
-                os.ftruncate(self._descriptor, self.size)
-            raise self._failed(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
         self.size += written
 
     def _failed(self, error: OSError) -> StorageError:
@@ -160,35 +188,45 @@ class Journal:
 
     def clear(self) -> None:
         """Drop every record: all of them are in the log."""
-        if self.size > len(MAGIC):
-            self._reset()
-
-    def _reset(self) -> None:
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, MAGIC, 0)
-        self.size = len(MAGIC)
-        self.records = 0
+        if self.records or self.size > len(MAGIC):
+            os.ftruncate(self._descriptor, len(MAGIC))
+            self.size = len(MAGIC)
+            self.records = 0
 
     def compact(self, keep: Callable[[Record], bool]) -> None:
-        """Rewrite the file with only those records that `keep` says are still needed."""
+        """Rewrite the file with only those records that `keep` says are still needed.
+
+        Raises `Full` and `StorageError`; then the journal is as it was.
+        """
         temporary = self.path + ".new"
-        with open(temporary, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
-            file.write(MAGIC)
-            kept = 0
-            for record in self.replay():
-                if keep(record):
-                    payload = _encode(record)
-                    file.write(len(payload).to_bytes(4, "big") + zlib.crc32(payload).to_bytes(4, "big"))
-                    file.write(payload)
-                    kept += 1
-            file.flush()
-            os.fdatasync(file.fileno())
-        descriptor = os.open(temporary, os.O_RDWR | os.O_CLOEXEC)
-        os.replace(temporary, self.path)
+        try:
+            kept, descriptor = self._write_kept(temporary, keep)
+            os.replace(temporary, self.path)
+        except OSError as error:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+            raise self._failed(error) from error
         os.close(self._descriptor)
         self._descriptor = descriptor
         self.size = os.fstat(descriptor).st_size
         self.records = kept
 
+    def _write_kept(self, temporary: str, keep: Callable[[Record], bool]) -> tuple[int, int]:
+        """How many were kept, and a descriptor of the new file."""
+        kept = 0
+        with open(temporary, "wb", opener=_private) as file:
+            file.write(MAGIC)
+            for record in self.replay():
+                if keep(record):
+                    file.write(frame_of(record))
+                    kept += 1
+            file.flush()
+            os.fdatasync(file.fileno())
+        return kept, os.open(temporary, os.O_RDWR | os.O_CLOEXEC)
+
     def close(self) -> None:
         os.close(self._descriptor)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC, 0o600)

@@ -3,18 +3,19 @@
 Concurrency. LMDB takes any number of readers beside one writer, in several processes. Three of its
 rules are kept here and nowhere else:
 
- 1. The map may only grow while this process has no transaction open. `_resizing` is held by every
-    transaction for as long as it lives: shared (a count) by readers, alone while growing.
+ 1. The map may only grow while this process has no transaction open. Every transaction is counted for
+    as long as it lives, and growing waits for the count to be zero. So a thread that holds a read
+    transaction must not begin a write transaction.
  2. An environment is opened once in a process, and never used after a fork.
  3. A file shorter than its own meta page says would end the process with SIGBUS when a missing page is
-    touched; `_check_length` refuses it at the start instead.
+    touched; `_check_length` refuses it at the start instead. LMDB itself leaves the file short when a
+    transaction frees the last pages that it took, so `_keep_slack` makes the file longer (sparsely).
 
 A map that is full is grown and the whole transaction is tried again by its caller, which gets
-`MapFull`; `engramfs.history.writing` does so.
+`MapFull`; `Repository.transact` does so.
 """
 
 import contextlib
-import errno
 import os
 import threading
 from collections.abc import Iterator
@@ -22,10 +23,13 @@ from typing import Any
 
 import lmdb
 
-from engramfs.errors import Corrupt, Full, StorageError, Unavailable
+from engramfs.errors import Corrupt, Full, StorageError
+from engramfs.storage.lmdb_failures import DATA, translated
 from engramfs.storage.protocol import Row, Table, Usage
 
 MAP_SIZE = 64 << 30  # sparse: address space, not disk
+SLACK = 4 << 20  # bytes that the file is longer than its pages need; sparse as well
+_PATIENCE = 60.0  # seconds to wait for other threads' transactions to end
 _FORMAT = 0  # the 0.9 engine; LMDB 1.0 cannot read its files, nor the other way round
 
 
@@ -96,46 +100,79 @@ class LmdbEngine:
 
     inline_reads = True
 
-    def __init__(self, directory: str, *, read_only: bool = False) -> None:
+    def __init__(self, directory: str, *, read_only: bool = False, map_size: int = MAP_SIZE) -> None:
         self.directory = directory
         self.read_only = read_only
-        self._resizing = threading.Condition()
+        self._path = os.path.join(directory, DATA)
+        self._transactions = threading.Condition()
         self._open_transactions = 0
         if not read_only:
             os.makedirs(directory, mode=0o700, exist_ok=True)
-        with translated(directory):
-            self._environment = lmdb.open(
-                directory,
-                map_size=MAP_SIZE,
-                max_dbs=len(Table),
-                readonly=read_only,
-                create=not read_only,
-                mode=0o600,
-                max_readers=512,
-                readahead=False,
-                lib_version=_FORMAT,
-            )
-            try:
-                self._check_length()
-                self._databases = {
-                    table: self._environment.open_db(table.value.encode(), create=not read_only)
-                    for table in Table
-                }
-            except BaseException:
-                self._environment.close()
-                raise
-            if not read_only:
+        self._check_not_empty()
+        created = not os.path.exists(self._path)
+        try:
+            with translated(directory):
+                self._open(map_size)
+        except BaseException:
+            if created and os.path.exists(self._path):
+                os.unlink(self._path)  # half made: the next start shall not take it for a damaged one
+            raise
+
+    def _open(self, map_size: int) -> None:
+        self._environment = lmdb.open(
+            self.directory,
+            map_size=map_size,
+            max_dbs=len(Table),
+            readonly=self.read_only,
+            create=not self.read_only,
+            mode=0o600,
+            max_readers=512,
+            readahead=False,
+            lib_version=_FORMAT,
+        )
+        try:
+            self._check_length()
+            self._databases = {
+                table: self._environment.open_db(table.value.encode(), create=not self.read_only)
+                for table in Table
+            }
+            if not self.read_only:
                 self._environment.reader_check()
+                self._keep_slack()
+        except BaseException:
+            self._environment.close()
+            raise
+
+    def _check_not_empty(self) -> None:
+        """LMDB would take an empty file for a new one, and hide the loss of every store."""
+        if os.path.exists(self._path) and os.stat(self._path).st_size == 0:
+            raise Corrupt(
+                f"{self._path} is empty, so the stores in it cannot be served; put a backup (engramfs "
+                "backup) in its place, or remove it to start without any"
+            )
 
     def _check_length(self) -> None:
-        needed = (self._environment.info()["last_pgno"] + 1) * self._environment.stat()["psize"]
-        path = os.path.join(self.directory, "data.mdb")
-        length = os.stat(path).st_size
+        needed = self._needed()
+        length = os.stat(self._path).st_size
         if length < needed:
             raise Corrupt(
-                f"{path} is truncated: it has {length:,} of {needed:,} bytes, so the stores in it cannot be "
-                "served; put a backup (engramfs backup) in its place"
+                f"{self._path} is truncated: it has {length:,} of {needed:,} bytes, so the stores in it "
+                "cannot be served; put a backup (engramfs backup) in its place"
             )
+
+    def _needed(self) -> int:
+        """Bytes up to the end of the last page in use."""
+        last: int = self._environment.info()["last_pgno"]
+        return (last + 1) * int(self._environment.stat()["psize"])
+
+    def _keep_slack(self) -> None:
+        """Make the file reach well beyond its last page. Raises `Full`."""
+        needed = self._needed()
+        if os.stat(self._path).st_size < needed + SLACK // 2:
+            try:
+                os.truncate(self._path, needed + SLACK)
+            except OSError as error:
+                raise Full(f"no space left for {self._path}: {error.strerror}; free some") from error
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[LmdbReader]:
@@ -144,46 +181,57 @@ class LmdbEngine:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[LmdbWriter]:
+        self._keep_slack()
         try:
             with self._transaction(write=True) as transaction:
                 yield LmdbWriter(transaction, self._databases)
         except lmdb.MapFullError:
             self._grow()
             raise MapFull(f"the log in {self.directory} outgrew its map; it has been made larger") from None
+        # What is committed stays committed: if this fails, the next transaction says so, before it begins.
+        with contextlib.suppress(Full):
+            self._keep_slack()
 
     @contextlib.contextmanager
     def _transaction(self, *, write: bool) -> Iterator[Any]:
-        with self._resizing:
-            self._open_transactions += 1
-        try:
-            with translated(self.directory):
+        with translated(self.directory):
+            with self._counted():
                 try:
                     transaction = self._environment.begin(write=write)
                 except lmdb.MapResizedError:
-                    self._adopt_size()
-                    transaction = self._environment.begin(write=write)
-                with transaction:
-                    yield transaction
-        finally:
-            with self._resizing:
-                self._open_transactions -= 1
-                self._resizing.notify_all()
+                    transaction = None  # another process made the map larger
+                if transaction is not None:
+                    with transaction:
+                        yield transaction
+                    return
+            self._set_map_size(0)
+            with self._counted(), self._environment.begin(write=write) as transaction:
+                yield transaction
 
-    def _adopt_size(self) -> None:
-        """Another process made the map larger. Ours is the transaction being opened, so one is counted."""
-        with self._resizing:
-            self._resizing.wait_for(lambda: self._open_transactions <= 1)
-            self._environment.set_mapsize(0)
+    @contextlib.contextmanager
+    def _counted(self) -> Iterator[None]:
+        with self._transactions:
+            self._open_transactions += 1
+        try:
+            yield
+        finally:
+            with self._transactions:
+                self._open_transactions -= 1
+                self._transactions.notify_all()
 
     def _grow(self) -> None:
-        with self._resizing:
-            self._resizing.wait_for(lambda: self._open_transactions == 0)
+        self._set_map_size(self._environment.info()["map_size"] * 2)
+
+    def _set_map_size(self, size: int) -> None:
+        """`size` bytes; 0 adopts the size that another process chose."""
+        with self._transactions:
+            if not self._transactions.wait_for(lambda: self._open_transactions == 0, _PATIENCE):
+                raise StorageError(f"the log in {self.directory} cannot grow while it is being read")
             with translated(self.directory):
-                self._environment.set_mapsize(self._environment.info()["map_size"] * 2)
+                self._environment.set_mapsize(size)
 
     def usage(self) -> Usage:
-        info = self._environment.info()
-        return Usage((info["last_pgno"] + 1) * self._environment.stat()["psize"], info["map_size"])
+        return Usage(self._needed(), self._environment.info()["map_size"])
 
     def check(self) -> list[str]:
         try:
@@ -193,36 +241,8 @@ class LmdbEngine:
         return []
 
     def copy(self, directory: str) -> None:
-        with translated(self.directory):
+        with translated(directory), self._counted():
             self._environment.copy(directory, compact=True)
 
     def close(self) -> None:
         self._environment.close()
-
-
-@contextlib.contextmanager
-def translated(directory: str) -> Iterator[None]:
-    """Turn LMDB's exceptions into ours, naming the place."""
-    try:
-        yield
-    except lmdb.MapFullError:
-        raise
-    except (
-        lmdb.CorruptedError,
-        lmdb.PageNotFoundError,
-        lmdb.InvalidError,
-        lmdb.VersionMismatchError,
-    ) as error:
-        raise Corrupt(
-            f"the log in {directory} is damaged ({error}); put a backup (engramfs backup) in its place"
-        ) from error
-    except (lmdb.ReadonlyError, lmdb.LockError) as error:
-        raise Unavailable(f"the log in {directory} cannot be opened ({error}); is it yours?") from error
-    except lmdb.Error as error:
-        if os.strerror(errno.ENOSPC) in str(error):
-            raise Full(
-                f"no space left for the log in {directory}; free some, sealing is tried again"
-            ) from error
-        if isinstance(error, lmdb.DiskError):
-            raise Unavailable(f"the log in {directory} cannot be opened ({error})") from error
-        raise StorageError(f"the log in {directory}: {error}") from error

@@ -1,0 +1,59 @@
+"""What LMDB's exceptions mean, as errors of ours that name the place."""
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterator
+
+import lmdb
+
+from engramfs.errors import Corrupt, Full, StorageError, Unavailable
+
+DATA = "data.mdb"
+_PROBE = b"\0" * (256 << 10)
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@contextlib.contextmanager
+def translated(directory: str) -> Iterator[None]:
+    """Raise `Corrupt`, `Full`, `Unavailable` or `StorageError` instead. `MapFullError` passes through."""
+    try:
+        yield
+    except lmdb.MapFullError:
+        raise
+    except (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError) as error:
+        raise Corrupt(
+            f"the log in {directory} is damaged ({error}), so the stores in it cannot be served; "
+            "put a backup (engramfs backup) in its place"
+        ) from error
+    except lmdb.VersionMismatchError as error:
+        raise StorageError(
+            f"the log in {directory} was written by another LMDB ({error}); use the engramfs that wrote it"
+        ) from error
+    except (lmdb.ReadonlyError, lmdb.LockError) as error:
+        raise Unavailable(f"the log in {directory} cannot be opened ({error}); is it yours?") from error
+    except lmdb.Error as error:
+        if no_space(directory):
+            raise Full(
+                f"no space left for the log in {directory}; free some, then it is tried again"
+            ) from error
+        raise StorageError(f"the log in {directory} failed: {error}") from error
+
+
+def no_space(directory: str) -> bool:
+    """Whether the log there cannot grow.
+
+    LMDB says "Input/output error" for a write that was cut short by a full disk, so ask the disk: a probe
+    is written at the offset at which the log ends, which also finds a quota and a limit on file sizes.
+    """
+    probe = os.path.join(directory, f"probe.{os.getpid()}")
+    try:
+        end = os.stat(os.path.join(directory, DATA)).st_size
+        descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            return os.pwrite(descriptor, _PROBE, end) < len(_PROBE)
+        finally:
+            os.close(descriptor)
+            os.unlink(probe)
+    except OSError as error:
+        return error.errno in _NO_SPACE
