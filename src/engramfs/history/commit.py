@@ -15,6 +15,7 @@ from engramfs.storage import blobs, keys
 from engramfs.storage.protocol import Table, Writer
 
 encode = msgspec.msgpack.Encoder().encode
+_decode_version = msgspec.msgpack.Decoder(Version).decode
 
 
 class RowChange(msgspec.Struct, frozen=True, array_like=True):
@@ -49,7 +50,11 @@ class Commit(msgspec.Struct, frozen=True):
 
 
 def apply(writer: Writer, commit: Commit) -> Version | None:
-    """Write `commit` into the log; the version that it became, or None when nothing changed."""
+    """Write `commit` into the log; the version that it became, or None when nothing changed.
+
+    A version is never earlier than the one before it, so a time finds a version by binary search: while a
+    clock that was set back catches up, versions have equal times.
+    """
     head = catalog.head(writer, commit.store)
     for digest, content in commit.contents.items():
         blobs.put_bytes(writer, digest, content)
@@ -84,7 +89,7 @@ def _put_version(writer: Writer, commit: Commit, head: Head) -> Version:
     version = Version(
         number=number,
         parent_digest=head.digest,
-        time=commit.time,
+        time=max(commit.time, _time_of(writer, commit.store, head.number)),
         author=commit.author,
         via=commit.via,
         message=commit.message,
@@ -102,6 +107,11 @@ def _put_version(writer: Writer, commit: Commit, head: Head) -> Version:
     return version
 
 
+def _time_of(writer: Writer, store: int, number: int) -> int:
+    value = writer.get(Table.VERSIONS, keys.version(store, number))
+    return _decode_version(value).time if value is not None else 0
+
+
 def _put_row(writer: Writer, store: int, row: RowChange, version: Version | None) -> None:
     key = keys.live(store, row.parent, row.name)
     value = keys.TOMBSTONE if row.entry is None else encode(row.entry)
@@ -109,7 +119,9 @@ def _put_row(writer: Writer, store: int, row: RowChange, version: Version | None
         writer.delete(Table.LIVE, key)
     else:
         writer.put(Table.LIVE, key, value)
-    if row.recorded and version is not None:
+    if not row.recorded:
+        return
+    if row.entry is not None:
+        writer.put(Table.NODES, keys.place(store, row.entry.node, row.parent, row.name), b"")
+    if version is not None:
         writer.put(Table.HISTORY, keys.history(store, row.parent, row.name, version.number), value)
-        if row.entry is not None:
-            writer.put(Table.NODES, keys.place(store, row.entry.node, row.parent, row.name), b"")

@@ -8,14 +8,16 @@ from typing import Protocol
 
 import msgspec
 
-from engramfs.errors import NotFound
+from engramfs.errors import Corrupt, NotFound
 from engramfs.history import catalog
 from engramfs.model.entry import ROOT_NODE, Entry, Kind
+from engramfs.model.names import printable
 from engramfs.model.store import Store
 from engramfs.storage import keys
 from engramfs.storage.protocol import Reader, Table
 
 decode_entry = msgspec.msgpack.Decoder(Entry).decode
+_BAD_ROW = msgspec.MsgspecError
 
 
 class Tree(Protocol):
@@ -51,6 +53,7 @@ class HeadTree:
     def __init__(self, reader: Reader, store: Store) -> None:
         self._reader = reader
         self._store = store.id
+        self._name = store.name
         self._created = store.created
 
     def root(self) -> Entry:
@@ -58,12 +61,19 @@ class HeadTree:
 
     def lookup(self, parent: int, name: bytes) -> Entry | None:
         value = self._reader.get(Table.LIVE, keys.live(self._store, parent, name))
-        return decode_entry(value) if value is not None else None
+        try:
+            return decode_entry(value) if value is not None else None
+        except _BAD_ROW as error:
+            raise _unreadable(self._name, parent, name) from error
 
     def children(self, parent: int) -> Iterator[tuple[bytes, Entry]]:
         prefix = keys.directory(self._store, parent)
-        for key, value in self._reader.scan(Table.LIVE, prefix, keys.after(prefix)):
-            yield key[9:], decode_entry(value)
+        key = prefix
+        try:
+            for key, value in self._reader.scan(Table.LIVE, prefix, keys.after(prefix)):
+                yield key[9:], decode_entry(value)
+        except _BAD_ROW as error:
+            raise _unreadable(self._name, parent, key[9:]) from error
 
     def node(self, node: int) -> tuple[int, bytes, Entry] | None:
         return next(places(self._reader, self._store, self, node), None)
@@ -75,6 +85,7 @@ class VersionTree:
     def __init__(self, reader: Reader, store: Store, number: int) -> None:
         self._reader = reader
         self._store = store.id
+        self._name = store.name
         self._created = store.created
         self._number = number
 
@@ -86,22 +97,39 @@ class VersionTree:
         row = self._reader.at_or_before(Table.HISTORY, wanted)
         if row is None or row[0][:-8] != wanted[:-8] or row[1] == keys.TOMBSTONE:
             return None
-        return decode_entry(row[1])
+        try:
+            return decode_entry(row[1])
+        except _BAD_ROW as error:
+            raise _unreadable(self._name, parent, name) from error
 
     def children(self, parent: int) -> Iterator[tuple[bytes, Entry]]:
+        """By name. Two seeks for each, however many versions it has: its row of then, and the next name."""
         prefix = keys.directory(self._store, parent)
         number = keys.u64(self._number)
-        at_or_after, at_or_before = self._reader.at_or_after, self._reader.at_or_before
-        row = at_or_after(Table.HISTORY, prefix)
-        while row is not None and row[0].startswith(prefix):
-            stem = row[0][:-8]  # the store, the parent, the name and its NUL
-            latest = row if row[0][-8:] == number else at_or_before(Table.HISTORY, stem + number)
-            if latest is not None and latest[0].startswith(stem) and latest[1] != keys.TOMBSTONE:
-                yield stem[9:-1], decode_entry(latest[1])
-            row = at_or_after(Table.HISTORY, stem[:-1] + b"\x01")
+        at_or_after, at_or_before, table = self._reader.at_or_after, self._reader.at_or_before, Table.HISTORY
+        row = at_or_after(table, prefix)
+        stem = prefix
+        try:
+            while row is not None and row[0].startswith(prefix):
+                stem = row[0][:-8]  # the store, the parent, the name and its NUL
+                first = row[0][-8:]
+                if first < number:
+                    row = at_or_before(table, stem + number)
+                if first <= number and row is not None and row[1] != keys.TOMBSTONE:
+                    yield stem[9:-1], decode_entry(row[1])
+                row = at_or_after(table, stem[:-1] + b"\x01")
+        except _BAD_ROW as error:
+            raise _unreadable(self._name, parent, stem[9:-1]) from error
 
     def node(self, node: int) -> tuple[int, bytes, Entry] | None:
         return next(places(self._reader, self._store, self, node), None)
+
+
+def _unreadable(store: str, parent: int, name: bytes) -> Corrupt:
+    return Corrupt(
+        f"store {store}: the entry {printable(name)} of directory {parent} cannot be read; "
+        "run engramfs verify"
+    )
 
 
 def places(reader: Reader, store: int, tree: Tree, node: int) -> Iterator[tuple[int, bytes, Entry]]:
@@ -152,3 +180,18 @@ def walk(tree: Tree, path: bytes = b"") -> Iterator[tuple[bytes, Entry]]:
                 (where + b"/" + name if where else name, child) for name, child in tree.children(entry.node)
             ]
             waiting.extend(reversed(below))
+
+
+def path_to(tree: Tree, parent: int, name: bytes) -> bytes:
+    """The path of `name` in directory `parent`; what cannot be found above it is shown as `?`."""
+    names = [name]
+    seen = {keys.NO_PARENT, ROOT_NODE}
+    while parent not in seen:
+        seen.add(parent)
+        place = tree.node(parent)
+        if place is None:
+            names.append(b"?")
+            break
+        parent, above, _ = place
+        names.append(above)
+    return b"/".join(reversed(names))

@@ -1,6 +1,7 @@
 """Plain, frozen values that pass between the layers. No I/O, no state.
 
 names        store names and the ids of actors, tenants and agents
+times        moments as people write them
 quantities   sizes and durations as people write them
 access       what an attachment may do
 author       who made a version

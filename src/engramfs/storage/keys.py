@@ -24,8 +24,9 @@ Invariants (what `engramfs verify` checks):
 
  1. A store's root directory is the row with parent 0 and an empty name; it may be missing while nobody
     changed the root's mode.
- 2. `live` is `history` at the head, but for times: a change of times alone is no version, so `live` may
-    have a newer mtime, ctime and atime. A row of `history` exists only for a version that exists.
+ 2. `live` is `history` at the head, but for what makes no version: `live` may have newer times, another
+    number of links, and, for a file that was saved anew with the same bytes, another node id. A row of
+    `history` exists only for a version that exists.
  3. A name holds no NUL and no `/`, so in `history` all rows of a name stand together, and before those
     of a longer name.
  4. `versions` has the numbers 1 to `Head.number` without a gap, each chained to the one before, the last

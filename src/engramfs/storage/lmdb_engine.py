@@ -46,9 +46,8 @@ class LmdbReader:
         self._cursors: dict[Table, Any] = {}
 
     def _cursor(self, table: Table) -> Any:
-        cursor = self._cursors.get(table)
-        if cursor is None:
-            cursor = self._cursors[table] = self._transaction.cursor(self._databases[table])
+        """One for each table, for the primitives that move it once; `scan` has its own."""
+        cursor = self._cursors[table] = self._transaction.cursor(self._databases[table])
         return cursor
 
     def get(self, table: Table, key: bytes) -> bytes | None:
@@ -56,15 +55,15 @@ class LmdbReader:
         return value
 
     def at_or_after(self, table: Table, key: bytes) -> Row | None:
-        cursor = self._cursor(table)
+        cursor = self._cursors.get(table) or self._cursor(table)
         return cursor.item() if cursor.set_range(key) else None
 
     def at_or_before(self, table: Table, key: bytes) -> Row | None:
-        cursor = self._cursor(table)
+        cursor = self._cursors.get(table) or self._cursor(table)
         if not cursor.set_range(key):
             return cursor.item() if cursor.last() else None
-        if cursor.key() == key:
-            row: Row = cursor.item()
+        row: Row = cursor.item()
+        if row[0] == key:
             return row
         return cursor.item() if cursor.prev() else None
 

@@ -19,6 +19,8 @@ import msgspec
 class Table(StrEnum):
     """The named databases; `keys` says what each holds."""
 
+    __hash__ = str.__hash__  # an enum's own is a Python function, and every read looks a table up
+
     META = "meta"
     STORES = "stores"
     NAMES = "names"

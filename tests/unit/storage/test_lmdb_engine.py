@@ -209,7 +209,7 @@ def test_two_processes_read_consistent_snapshots_while_one_writes(engine: LmdbEn
 def _compare(directory: str, stop, answers) -> None:  # type: ignore[no-untyped-def]
     engine = LmdbEngine(directory, read_only=True)
     answers.put("ready")
-    torn, seen = 0, set()
+    torn, seen = 0, set[bytes | None]()
     while not stop.is_set() or not seen:
         with engine.reading() as reader:
             one, two = reader.get(TABLE, b"one"), reader.get(TABLE, b"two")

@@ -1,0 +1,164 @@
+"""The versions of a store and what each changed: as values, as JSON and as text.
+
+Functions take a transaction and hold none. Iterators are lazy: a caller that stops early has read no more.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby, islice
+from typing import Any
+
+import msgspec
+
+from engramfs.errors import Corrupt, NotFound
+from engramfs.history import catalog
+from engramfs.model.entry import Kind
+from engramfs.model.names import printable
+from engramfs.model.store import Store
+from engramfs.model.times import format_time
+from engramfs.model.version import Change, ChangeKind, Version
+from engramfs.storage import keys
+from engramfs.storage.protocol import Reader, Row, Table
+
+_decode_version = msgspec.msgpack.Decoder(Version).decode
+_decode_changes = msgspec.msgpack.Decoder(list[Change]).decode
+
+
+def decode_version(value: bytes) -> Version:
+    """A row of `versions`. Raises `Corrupt`."""
+    try:
+        return _decode_version(value)
+    except msgspec.MsgspecError as error:
+        raise Corrupt(f"the header of a version cannot be read ({error}); run engramfs verify") from error
+
+
+def decode_changes(value: bytes) -> list[Change]:
+    """A row of `changes`. Raises `Corrupt`."""
+    try:
+        return _decode_changes(value)
+    except msgspec.MsgspecError as error:
+        raise Corrupt(f"the changes of a version cannot be read ({error}); run engramfs verify") from error
+
+
+def versions(
+    reader: Reader, store_id: int, *, newest: int | None = None, limit: int | None = None
+) -> Iterator[Version]:
+    """The versions of a store from `newest` (default: the head) down, at most `limit` of them."""
+    stop = keys.version(store_id + 1, 0) if newest is None else keys.version(store_id, newest + 1)
+    rows = reader.scan(Table.VERSIONS, keys.version(store_id, 0), stop, reverse=True)
+    return (decode_version(value) for _, value in islice(rows, limit))
+
+
+def version(reader: Reader, store: Store, number: int) -> Version:
+    """One version. Raises `NotFound`."""
+    value = reader.get(Table.VERSIONS, keys.version(store.id, number)) if 0 < number < 1 << 64 else None
+    if value is None:
+        newest = catalog.head(reader, store.id).number
+        raise NotFound(
+            f"store {store.name} has no version {number}; its newest is {newest} (engramfs log {store.name})"
+        )
+    return decode_version(value)
+
+
+def changes(reader: Reader, store_id: int, number: int) -> Iterator[Change]:
+    """What a version changed, sorted by path."""
+    start, stop = keys.changes(store_id, number, 0), keys.changes(store_id, number + 1, 0)
+    for _, value in reader.scan(Table.CHANGES, start, stop):
+        yield from decode_changes(value)
+
+
+def touching(reader: Reader, store: Store, path: bytes) -> Iterator[Version]:
+    """The versions, newest first, that changed `path` or anything below it. Renames are not followed."""
+    prefix = keys.u32(store.id)
+    rows = reader.scan(Table.CHANGES, prefix, keys.after(prefix), reverse=True)
+    for number, parts in groupby(rows, key=_number):
+        if any(touches(change, path) for _, value in parts for change in decode_changes(value)):
+            yield version(reader, store, number)
+
+
+def _number(row: Row) -> int:
+    return keys.read_u64(row[0][4:12])
+
+
+def touches(change: Change, path: bytes) -> bool:
+    """Whether a change is one of `path`, of something below it, or moves a directory that it lies in."""
+    paths = [change.path] if change.from_path is None else [change.path, change.from_path]
+    if not path or any(one == path or one.startswith(path + b"/") for one in paths):
+        return True
+    moves_a_directory = change.op is ChangeKind.RENAMED and change.kind is Kind.DIRECTORY
+    return moves_a_directory and any(path.startswith(one + b"/") for one in paths)
+
+
+def at_time(reader: Reader, store_id: int, time_ns: int) -> int:
+    """The number of the newest version that is not later than `time_ns`; 0 when there is none."""
+    earlier, later = 0, catalog.head(reader, store_id).number + 1
+    while later - earlier > 1:
+        middle = (earlier + later) // 2
+        value = reader.get(Table.VERSIONS, keys.version(store_id, middle))
+        if value is None:
+            raise Corrupt(f"version {middle} is missing; run engramfs verify")
+        if decode_version(value).time <= time_ns:
+            earlier = middle
+        else:
+            later = middle
+    return earlier
+
+
+def describe(version: Version, changes: Iterable[Change]) -> dict[str, Any]:
+    """A version as JSON. `overwrites` is there only when the version is flagged `concurrent`."""
+    author = version.author
+    described: dict[str, Any] = {
+        "number": version.number,
+        "time": format_time(version.time),
+        "author": {
+            "kind": author.kind,
+            "agent": author.agent,
+            "actor": author.actor,
+            "tenant": author.tenant,
+            "session": author.session,
+        },
+        "via": version.via,
+        "message": version.message,
+        "flags": list(version.flags),
+        "digest": version.digest.hex(),
+        "changes": [describe_change(change) for change in changes],
+    }
+    if version.overwrites:
+        described["overwrites"] = list(version.overwrites)
+    return described
+
+
+def describe_change(change: Change) -> dict[str, Any]:
+    """A change as JSON; `sha256` is null for what has no content of its own."""
+    return {
+        "op": change.op.label,
+        "path": printable(change.path),
+        "from_path": None if change.from_path is None else printable(change.from_path),
+        "sha256": change.digest.hex() or None,
+        "size": change.size,
+    }
+
+
+def line(version: Version) -> str:
+    """A version as one line for people: number, time, author, flags, count of changes, message.
+
+    The time has every digit, so that `.versions/@<time>` with it is this version.
+    """
+    flags = [*version.flags, *(f"overwrites {number}" for number in version.overwrites)]
+    count = version.change_count
+    words = [
+        f"{version.number:>6}",
+        format_time(version.time),
+        version.author.label(),
+        f"[{', '.join(flags)}]" if flags else "",
+        f"{count} change" + ("" if count == 1 else "s"),
+        one_line(version.message),
+    ]
+    return "  ".join(word for word in words if word)
+
+
+def one_line(text: str) -> str:
+    """`text` with everything escaped that would start another line or steer a terminal."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+        for character in text
+    )
