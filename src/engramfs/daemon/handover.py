@@ -1,0 +1,146 @@
+"""How a keeper and a worker speak: systemd's protocol for descriptors and notifications.
+
+The keeper (ours, or systemd itself) starts the worker with open descriptors from 3 on, `LISTEN_FDS`
+saying how many, `LISTEN_FDNAMES` what they are and `LISTEN_PID` for whom. The worker answers with
+datagrams to `NOTIFY_SOCKET`: `READY=1`, `STATUS=…`, `STOPPING=1`. See sd_listen_fds(3), sd_notify(3).
+
+The worker's side is `received_descriptors` and `notify`; the keeper's `Notifications` and `start`.
+Imports only the standard library and one system call: the keeper stays small.
+"""
+
+import array
+import fcntl
+import os
+import signal
+import socket
+import struct
+from collections.abc import Mapping, MutableMapping, Sequence
+from typing import NoReturn
+
+from engramfs.mount.syscalls import die_with_parent
+
+FIRST_DESCRIPTOR = 3
+_CREDENTIALS = struct.Struct("=iII")  # pid, uid, gid
+
+
+def received_descriptors(environment: MutableMapping[str, str] | None = None) -> dict[str, int]:
+    """The descriptors passed to this process, by name; empty when none were passed to *it*.
+
+    The variables are removed and the descriptors made close-on-exec, so that no child inherits either.
+    """
+    environment = os.environ if environment is None else environment
+    pid, count, names = (environment.pop(f"LISTEN_{key}", "") for key in ("PID", "FDS", "FDNAMES"))
+    if pid != str(os.getpid()) or not count.isdecimal():
+        return {}
+    found: dict[str, int] = {}
+    listed = names.split(":") if names else []
+    for index in range(int(count)):
+        descriptor = FIRST_DESCRIPTOR + index
+        os.set_inheritable(descriptor, False)
+        found[listed[index] if index < len(listed) else f"unknown{index}"] = descriptor
+    return found
+
+
+def notify(*lines: str, descriptors: Sequence[int] = ()) -> bool:
+    """Send `lines` (such as "READY=1") to the keeper, with `descriptors`; False when there is none."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return False
+    if address.startswith("@"):
+        address = "\0" + address[1:]
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
+        sender.sendmsg(["\n".join(lines).encode()], rights, 0, address)
+    return True
+
+
+class Notifications:
+    """The keeper's end: a datagram socket in the abstract namespace, which leaves nothing on disk.
+
+    Anyone may send to it, so the kernel's word about the sender decides what is heard.
+    """
+
+    def __init__(self) -> None:
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        self._socket.setblocking(False)
+        self._socket.bind("")
+        self.address = "@" + self._socket.getsockname()[1:].decode()
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def receive(self, sender: int) -> dict[str, str]:
+        """The next message, if it is of process `sender`; empty otherwise. Never blocks."""
+        try:
+            # No room is given for descriptors (FDSTORE=1), so the kernel closes any that are sent.
+            data, control, _, _ = self._socket.recvmsg(8192, socket.CMSG_SPACE(_CREDENTIALS.size))
+        except BlockingIOError:
+            return {}
+        for level, kind, value in control:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
+                if _CREDENTIALS.unpack(value)[0] != sender:
+                    return {}
+                lines = data.decode(errors="replace").splitlines()
+                return dict(line.split("=", 1) for line in lines if "=" in line)
+        return {}
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def start(
+    command: Sequence[str], descriptors: Mapping[str, int], environment: Mapping[str, str], stderr: int
+) -> int:
+    """Start `command` with `descriptors` from 3 on, in their order and by their names; returns its pid.
+
+    It runs in a session of its own, so that Ctrl-C reaches only the keeper, and gets SIGTERM when the
+    keeper dies. The caller may have no other threads: this forks.
+    """
+    ours = os.getpid()
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+    try:
+        child = os.fork()
+        if child == 0:
+            _become(ours, command, descriptors, environment, stderr)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+    return child
+
+
+def _become(
+    parent: int,
+    command: Sequence[str],
+    descriptors: Mapping[str, int],
+    environment: Mapping[str, str],
+    stderr: int,
+) -> NoReturn:
+    try:
+        os.setsid()
+        die_with_parent(signal.SIGTERM)
+        if os.getppid() != parent:
+            os._exit(0)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, set())
+        os.dup2(stderr, 2)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        _place(list(descriptors.values()))
+        passed = {
+            "LISTEN_PID": str(os.getpid()),
+            "LISTEN_FDS": str(len(descriptors)),
+            "LISTEN_FDNAMES": ":".join(descriptors),
+        }
+        os.execvpe(command[0], list(command), {**environment, **passed})
+    except BaseException as error:
+        os.write(2, f"engramfs: cannot start {command[0]}: {error}\n".encode())
+    finally:
+        os._exit(127)
+
+
+def _place(descriptors: Sequence[int]) -> None:
+    """Duplicate `descriptors` to 3, 4, …, whatever numbers they have now."""
+    above = FIRST_DESCRIPTOR + len(descriptors)
+    copies = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, above) for descriptor in descriptors]
+    for index, copy in enumerate(copies):
+        os.dup2(copy, FIRST_DESCRIPTOR + index)

@@ -1,0 +1,13 @@
+"""Kernel mounts: the hub, the unprivileged mount, and putting a session's tree into a root directory.
+
+    syscalls      mount(2), open_tree(2), move_mount(2), openat2(2) … with errors that say what failed
+    mountinfo     what is mounted where, read from /proc
+    liveness      whether anybody answers behind a mount, asked without risk of hanging
+    hub           the one FUSE mount of a daemon: /dev/fuse, mount, unmount, abort
+    fusermount    the same without root, through fusermount3
+    target        mount points resolved beneath a root directory
+    attach        a session's mounts, all or nothing
+    reattach      every session's mounts again, after the hub was mounted afresh
+
+Nothing here imports pyfuse3 or knows what the filesystem serves.
+"""

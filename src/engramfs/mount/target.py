@@ -1,0 +1,119 @@
+"""Mount points beneath a root directory: resolved as a process chrooted there would, made when missing.
+
+A sandbox may have put symbolic links anywhere in its root directory. `openat2(RESOLVE_IN_ROOT)` keeps
+every step inside; what exists and holds something is never covered.
+"""
+
+import os
+import stat
+
+from engramfs.errors import Conflict, NotFound, Unavailable, UsageError
+from engramfs.mount import syscalls
+
+_INSIDE = syscalls.RESOLVE_IN_ROOT | syscalls.RESOLVE_NO_MAGICLINKS
+
+
+class RootDirectory:
+    """An open root directory. Paths given to its methods are absolute within it.
+
+    `created` lists what `mount_point` made, as (directory descriptor, name, is directory), so that
+    `remove_created` can take it back. Close it, or use `with`.
+    """
+
+    def __init__(self, path: str) -> None:
+        try:
+            self._descriptor = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise NotFound(f"{path}: {error.strerror}; give an existing directory as the root") from error
+        self.path = path
+        self._created: list[tuple[int, str, bool]] = []
+
+    def open(self, path: str) -> int:
+        """An O_PATH descriptor of what is at `path`, inside. Raises `OSError`."""
+        return syscalls.openat2(self._descriptor, path.lstrip("/") or ".", os.O_PATH, _INSIDE)
+
+    def mount_point(self, path: str, *, directory: bool) -> int:
+        """The same as `open`; a missing directory (or file) and its parents are created.
+
+        Raises `Conflict` naming what is in the way, `Unavailable` when nothing can be created here.
+        """
+        if not path.startswith("/") or ".." in path.split("/"):
+            raise UsageError(f"{path!r} is no place to attach to; give an absolute path without '..'")
+        try:
+            return self.open(path)
+        except FileNotFoundError:
+            pass
+        except NotADirectoryError as error:
+            raise Conflict(f"{self.shown(path)}: a part of the path is a file; move it away") from error
+        above, name = os.path.split(path.rstrip("/"))
+        parent = self.mount_point(above, directory=True)
+        try:
+            self._create(parent, name, path, directory)
+        except BaseException:
+            os.close(parent)
+            raise
+        self._created.append((parent, name, directory))
+        return self.open(path)
+
+    def _create(self, parent: int, name: str, path: str, directory: bool) -> None:
+        try:
+            if directory:
+                os.mkdir(name, 0o755, dir_fd=parent)
+            else:
+                flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+                os.close(os.open(name, flags, 0o644, dir_fd=parent))
+        except FileExistsError as error:
+            do = "remove it or choose another root"
+            raise Conflict(f"{self.shown(path)} is a symbolic link to nothing; {do}") from error
+        except OSError as error:
+            do = "create it beforehand or choose another root"
+            raise Unavailable(
+                f"cannot create the mount point {self.shown(path)}: {error.strerror}; {do}"
+            ) from error
+
+    def shown(self, path: str) -> str:
+        """`path` as a person outside names it."""
+        return os.path.join(self.path, path.lstrip("/"))
+
+    def remove_created(self) -> None:
+        """Remove the mount points that were made, newest first; one in use by now is left."""
+        for parent, name, directory in reversed(self._created):
+            try:
+                os.rmdir(name, dir_fd=parent) if directory else os.unlink(name, dir_fd=parent)
+            except OSError:
+                continue
+
+    def close(self) -> None:
+        for parent, _, _ in self._created:
+            os.close(parent)
+        os.close(self._descriptor)
+
+    def __enter__(self) -> "RootDirectory":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def is_directory(descriptor: int) -> bool:
+    """Whether an open (O_PATH) descriptor is a directory."""
+    return stat.S_ISDIR(os.fstat(descriptor).st_mode)
+
+
+def require_empty(descriptor: int, shown: str, *, directory: bool) -> None:
+    """Raise `Conflict` unless the mount point holds nothing that a mount would hide."""
+    found = os.fstat(descriptor)
+    if stat.S_ISDIR(found.st_mode) is not directory:
+        wanted = "a directory" if directory else "a file"
+        raise Conflict(f"{shown} is not {wanted}; move it away or choose another root")
+    if directory:
+        listing = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=descriptor)
+        try:
+            with os.scandir(listing) as entries:
+                holds_something = next(entries, None) is not None
+        finally:
+            os.close(listing)
+    else:
+        holds_something = found.st_size > 0
+    if holds_something:
+        raise Conflict(f"{shown} exists and is not empty; move it away or choose another root")
