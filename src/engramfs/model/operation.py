@@ -22,6 +22,7 @@ class Unlink(msgspec.Struct, frozen=True, array_like=True, tag="u"):
 
     parent: int
     name: bytes
+    time: int  # nanoseconds since 1970: the directory's mtime from now on
 
 
 class Rename(msgspec.Struct, frozen=True, array_like=True, tag="r"):

@@ -1,0 +1,72 @@
+"""Invalidations, from a thread of their own.
+
+Told to the kernel on the event loop, they would deadlock: `invalidate_inode` waits for a read of that
+inode which is in flight, and `invalidate_entry` for an operation on that directory, and both are answered
+by the loop. So they go to one thread. What waits there is bounded by what the kernel holds, since each
+inode and each name waits once, however often it changed.
+"""
+
+import contextlib
+import errno
+import os
+import threading
+from collections.abc import Callable
+from functools import partial
+
+import pyfuse3
+import structlog
+
+log = structlog.get_logger("engramfs.notifier")
+
+
+class Notifier:
+    """The `Invalidator` of the vfs. `stop` ends the thread after what is waiting."""
+
+    def __init__(self) -> None:
+        self._inodes: dict[int, bool] = {}  # → whether the content changed as well
+        self._entries: dict[tuple[int, bytes], None] = {}
+        self._changed = threading.Condition()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="engramfs-notifier", daemon=True)
+        self._thread.start()
+
+    def inode_changed(self, inode: int, *, content: bool) -> None:
+        with self._changed:
+            self._inodes[inode] = content or self._inodes.get(inode, False)
+            self._changed.notify()
+
+    def entry_changed(self, parent: int, name: bytes) -> None:
+        with self._changed:
+            self._entries[parent, name] = None
+            self._changed.notify()
+
+    def stop(self) -> None:
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()
+        self._thread.join(timeout=1)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._inodes or self._entries or self._stopping)
+                if self._stopping and not (self._inodes or self._entries):
+                    return
+                inodes, self._inodes = self._inodes, {}
+                entries, self._entries = self._entries, {}
+            for parent, name in entries:
+                _tell(partial(pyfuse3.invalidate_entry, pyfuse3.InodeT(parent), pyfuse3.FileNameT(name)))
+            for inode, content in inodes.items():
+                _tell(partial(pyfuse3.invalidate_inode, pyfuse3.InodeT(inode), not content))
+
+
+def _tell(call: Callable[[], None]) -> None:
+    """Make one notification; that the kernel knows nothing of it any more is normal."""
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            call()
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ENODEV, errno.ENOTCONN, errno.EBADF):
+            log.warning("an invalidation failed", reason=os.strerror(error.errno or 0))
+    except Exception:
+        log.exception("an invalidation failed")

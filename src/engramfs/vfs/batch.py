@@ -1,0 +1,67 @@
+"""What one author changed in one store since its last version: the names to look at when sealing.
+
+A batch holds no copies. It remembers which names were touched; what they stand for is read from the tree
+when the batch is sealed, and compared with the log, so that whatever cancels out makes no version.
+"""
+
+from typing import TYPE_CHECKING
+
+from engramfs.model.author import Author
+from engramfs.model.operation import Link, Operation, Rename, Unlink, Update
+from engramfs.vfs.node import Node
+from engramfs.vfs.store_tree import StoreTree
+
+if TYPE_CHECKING:
+    from engramfs.vfs.cut import Cut
+
+Name = tuple[int, bytes]  # (parent node id, name)
+
+
+class Batch:
+    """The open batch of a store; `opened` and `touched` are monotonic seconds."""
+
+    def __init__(self, author: Author, via: str, now: float) -> None:
+        self.author = author
+        self.via = via
+        self.opened = now
+        self.touched = now
+        self.names: dict[Name, int] = {}  # → position of the first journal record that touched it
+        self.directories: set[int] = set()  # whose times changed because a name in them did
+        self.bytes = 0  # content that is in memory until the batch is sealed
+        self.overwrites: list[Cut] = []  # of other authors, by a later close
+        self.flags: set[str] = set()
+
+    def add(self, name: Name, position: int) -> None:
+        self.names.setdefault(name, position)
+
+
+def touched_by(tree: StoreTree, operation: Operation, view: int) -> tuple[list[Name], list[Node]]:
+    """The shared names that an operation is about to touch, and the nodes whose number of links may change.
+
+    Called before the operation is applied.
+    """
+    if isinstance(operation, Update):
+        node = tree.node(operation.entry.node)
+        return [(place.parent, place.name) for place in tree.all_places(node)], []
+    names: list[Name] = []
+    nodes: list[Node] = []
+    for parent, name in _names(operation):
+        directory = tree.node(parent)
+        found = tree.find(directory, name, view)
+        if found is not None and not found.is_directory:
+            tree.all_places(found)
+            nodes.append(found)
+        if not tree.is_scratch(directory, name):
+            names.append((parent, name))
+    if isinstance(operation, Link):
+        known = tree.nodes.get(operation.entry.node)
+        if known is not None and not known.is_directory:
+            tree.all_places(known)
+            nodes.append(known)
+    return names, nodes
+
+
+def _names(operation: Link | Unlink | Rename) -> list[Name]:
+    if isinstance(operation, Rename):
+        return [(operation.parent, operation.name), (operation.new_parent, operation.new_name)]
+    return [(operation.parent, operation.name)]

@@ -1,0 +1,264 @@
+"""A batch, described as a commit.
+
+Cutting compares the names that a batch touched with what the log says of them, or will say once the cuts
+before it are written. It happens at one moment on the event loop, so it is a consistent picture.
+
+Left for a later version (`deferred`) are names that stand for a file which was created and never closed,
+so that no version holds half a write, and names below a directory that only transient names lead to.
+"""
+
+import msgspec
+import trio
+
+from engramfs.history.commit import Commit, RowChange
+from engramfs.history.tree import HeadTree
+from engramfs.model.entry import Entry
+from engramfs.model.version import Change, ChangeKind
+from engramfs.storage import keys
+from engramfs.storage.protocol import Engine, Reader
+from engramfs.vfs.batch import Batch, Name
+from engramfs.vfs.node import Node
+from engramfs.vfs.store_tree import StoreTree
+
+replace = msgspec.structs.replace
+
+
+class Cut:
+    """A commit on its way into the log; `number` is known once it is there and made a version."""
+
+    def __init__(self, commit: Commit, overwrites: list["Cut"]) -> None:
+        self.commit = commit
+        self.overwrites = overwrites
+        self.number = 0
+        self.written = trio.Event()
+        self.nodes: list[tuple[Node, bytes]] = []  # with the content that becomes a blob
+        self.gone: list[Node] = []  # that the log knows no longer
+
+    def ready(self) -> Commit:
+        """The commit, with the numbers of the versions that it overwrote: those were written before it."""
+        numbers = tuple(sorted({cut.number for cut in self.overwrites if cut.number}))
+        return replace(self.commit, overwrites=numbers) if numbers else self.commit
+
+
+class Base:
+    """What the log says of a name, once everything that is on its way is written."""
+
+    def __init__(self) -> None:
+        self._coming: dict[Name, tuple[Entry | None, Cut]] = {}
+
+    def lookup(self, tree: HeadTree, name: Name) -> Entry | None:
+        coming = self._coming.get(name)
+        return coming[0] if coming is not None else tree.lookup(*name)
+
+    def expect(self, cut: Cut) -> None:
+        for row in cut.commit.rows:
+            self._coming[row.parent, row.name] = (row.entry, cut)
+
+    def written(self, cut: Cut) -> None:
+        for row in cut.commit.rows:
+            name = (row.parent, row.name)
+            coming = self._coming.get(name)
+            if coming is not None and coming[1] is cut:
+                del self._coming[name]
+
+
+class _Pair(msgspec.Struct, frozen=True):
+    """A touched name, before and after."""
+
+    name: Name
+    old: Entry | None
+    new: Entry | None
+
+
+class Cutter:
+    """Describes one batch; used once."""
+
+    def __init__(self, engine: Engine, tree: StoreTree, base: Base, batch: Batch) -> None:
+        self._engine = engine
+        self._tree = tree
+        self._base = base
+        self._batch = batch
+        self._reachable: dict[int, bool] = {}
+        self._gone: list[Node] = []
+        self.deferred: dict[Name, int] = {}
+
+    def cut(self, time: int, position: int) -> Cut:
+        """The batch as a cut at `time`; `position` is that of the newest journal record of the store."""
+        with self._engine.reading() as reader:
+            pairs, rows = self._compare(reader)
+        used, files = self._count(pairs)
+        batch = self._batch
+        contents, nodes = self._contents(rows)
+        commit = Commit(
+            store=self._tree.store.id,
+            author=batch.author,
+            via=batch.via,
+            time=time,
+            changes=self._changes(pairs),
+            rows=rows,
+            next_node=self._tree.next_node,
+            used_delta=used,
+            files_delta=files,
+            contents=contents,
+            flags=tuple(sorted(batch.flags)),
+            journal_position=min([position, *(first - 1 for first in self.deferred.values())]),
+        )
+        cut = Cut(commit, batch.overwrites)
+        cut.nodes, cut.gone = nodes, self._gone
+        for node, _ in nodes:
+            node.last_cut = cut
+        return cut
+
+    def _present(self, name: Name) -> Node | None:
+        parent, last = name
+        if parent == keys.NO_PARENT:
+            return self._tree.root
+        directory = self._tree.nodes.get(parent)
+        if directory is None or directory.children is None:
+            return None
+        return directory.children.get(last)
+
+    def _recordable(self, name: Name, node: Node) -> bool:
+        return node.born and (name[0] == keys.NO_PARENT or self._leads_to_root(name[0]))
+
+    def _leads_to_root(self, directory: int) -> bool:
+        known = self._reachable.get(directory)
+        if known is None:
+            node = self._tree.nodes.get(directory)
+            known = self._reachable[directory] = node is not None and self._tree.is_reachable(node)
+        return known
+
+    def _compare(self, reader: Reader) -> tuple[list[_Pair], list[RowChange]]:
+        log = HeadTree(reader, self._tree.store)
+        pairs: list[_Pair] = []
+        rows: list[RowChange] = []
+        for name, first in self._batch.names.items():
+            node = self._present(name)
+            if node is not None and not self._recordable(name, node):
+                self.deferred[name] = first
+                continue
+            pair = _Pair(name, self._base.lookup(log, name), _entry(node))
+            pairs.append(pair)
+            if pair.old != pair.new:
+                rows.append(RowChange(*name, pair.new, recorded=_is_recorded(pair)))
+        rows.extend(self._directory_times(log))
+        return pairs, rows
+
+    def _directory_times(self, log: HeadTree) -> list[RowChange]:
+        rows = []
+        for identifier in self._batch.directories:
+            node = self._tree.nodes.get(identifier)
+            place = next((place for place in node.places if not place.view), None) if node else None
+            if node is None or place is None or (place.parent, place.name) in self._batch.names:
+                continue
+            name = (place.parent, place.name)
+            old = self._base.lookup(log, name)
+            if old != node.entry and (old is not None or node is self._tree.root):
+                rows.append(RowChange(*name, node.entry, recorded=False))
+        return rows
+
+    def _contents(self, rows: list[RowChange]) -> tuple[dict[bytes, bytes], list[tuple[Node, bytes]]]:
+        contents: dict[bytes, bytes] = {}
+        nodes: list[tuple[Node, bytes]] = []
+        for row in rows:
+            node = self._tree.nodes.get(row.entry.node) if row.entry is not None else None
+            if node is not None and row.recorded and not node.is_directory:
+                if node.content is not None:
+                    contents[node.entry.digest] = node.content
+                nodes.append((node, node.entry.digest))
+        return contents, nodes
+
+    def _count(self, pairs: list[_Pair]) -> tuple[int, int]:
+        """How many bytes and nodes the log gains; each node once, however many names it has."""
+        used = files = 0
+        for identifier in {entry.node for pair in pairs for entry in (pair.old, pair.new) if entry}:
+            node = self._tree.nodes.get(identifier)
+            if node is None or node is self._tree.root:
+                continue
+            there = node.born and any(
+                not place.view and self._leads_to_root(place.parent) for place in node.places
+            )
+            before = node.sealed_size
+            if there:
+                used += node.entry.size - max(before, 0)
+                files += before < 0
+                node.sealed_size = node.entry.size
+            elif before >= 0:
+                used -= before
+                files -= 1
+                node.sealed_size = -1
+                self._gone.append(node)
+        return used, files
+
+    # Changes, for people
+
+    def _changes(self, pairs: list[_Pair]) -> list[Change]:
+        moved_away = {
+            pair.old.node: pair.name
+            for pair in pairs
+            if pair.old is not None and (pair.new is None or pair.new.node != pair.old.node)
+        }
+        changes: list[Change] = []
+        explained: set[Name] = set()
+        for pair in pairs:
+            if pair.new is None or not _is_change(pair):
+                continue
+            source = moved_away.get(pair.new.node)
+            same_file = pair.old is not None and pair.old.origin == pair.new.origin
+            if source is not None and not same_file and source != pair.name:
+                explained.add(source)
+                changes.append(self._renamed(pair.name, source, pair.new))
+            else:
+                changes.append(self._created_or_modified(pair.name, pair.old, pair.new))
+        changes.extend(
+            self._change(ChangeKind.DELETED, pair.name, pair.old)
+            for pair in pairs
+            if pair.old is not None and pair.new is None and pair.name not in explained
+        )
+        return changes
+
+    def _created_or_modified(self, name: Name, old: Entry | None, new: Entry) -> Change:
+        if old is None:
+            return self._change(ChangeKind.CREATED, name, new)
+        return self._change(ChangeKind.MODIFIED, name, new, from_digest=old.digest)
+
+    def _renamed(self, name: Name, source: Name, new: Entry) -> Change:
+        return self._change(ChangeKind.RENAMED, name, new, from_path=self._tree.path(*source))
+
+    def _change(
+        self,
+        op: ChangeKind,
+        name: Name,
+        entry: Entry,
+        *,
+        from_path: bytes | None = None,
+        from_digest: bytes = b"",
+    ) -> Change:
+        return Change(
+            op=op,
+            path=self._tree.path(*name),
+            kind=entry.kind,
+            mode=entry.mode,
+            size=entry.size,
+            digest=entry.digest,
+            origin=entry.origin,
+            from_path=from_path,
+            from_digest=from_digest,
+        )
+
+
+def _entry(node: Node | None) -> Entry | None:
+    if node is None:
+        return None
+    links = 1 if node.is_directory else sum(1 for place in node.places if not place.view)
+    return node.entry if node.entry.links == links else replace(node.entry, links=links)
+
+
+def _is_recorded(pair: _Pair) -> bool:
+    """Whether a version has to know of it: anything but times."""
+    return pair.new is None or not pair.new.same_but_for_times(pair.old)
+
+
+def _is_change(pair: _Pair) -> bool:
+    """Whether people want to read of it: not of a link more or less elsewhere, nor of the same bytes."""
+    return pair.new is not None and not pair.new.looks_like(pair.old)

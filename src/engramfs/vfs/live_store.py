@@ -1,0 +1,320 @@
+"""One store as this worker serves it: its tree, its open batch, its journal records and its views.
+
+The way of an operation: a view checks that it is allowed and describes it; `record` appends it to the
+journal, applies it to the tree, notes it in the batch and tells the other views. Nothing here awaits, so
+these four are one step for everybody else.
+
+Batches. One author at a time: an operation of another author cuts the open batch first. A cut is handed
+to the log writer; the next batch may be opened and cut meanwhile, since `Base` knows what is coming.
+"""
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+import trio
+
+from engramfs.errors import Archived
+from engramfs.history import commit as commits
+from engramfs.history.commit import Commit, RowChange
+from engramfs.model.author import Author
+from engramfs.model.entry import Kind
+from engramfs.model.operation import Link, Operation, Rename, Unlink, Update
+from engramfs.model.store import Head, Store
+from engramfs.model.version import Version
+from engramfs.storage import keys
+from engramfs.storage.journal import Record
+from engramfs.vfs.batch import Batch, Name, touched_by
+from engramfs.vfs.cut import Base, Cut, Cutter
+from engramfs.vfs.node import Node
+from engramfs.vfs.resources import Resources
+from engramfs.vfs.spool import Spool
+from engramfs.vfs.store_tree import StoreTree
+
+if TYPE_CHECKING:
+    from engramfs.vfs.live_view import LiveView
+
+replace = msgspec.structs.replace
+
+
+class LiveStore:
+    """A store that is open in this worker."""
+
+    def __init__(
+        self, resources: Resources, store: Store, head: Head, on_change: Callable[["LiveStore"], None]
+    ) -> None:
+        self.resources = resources
+        self.store = store
+        self.head = head
+        self.tree = StoreTree(resources.engine, store, head, resources.transient)
+        self.views: set[LiveView] = set()
+        self.batch: Batch | None = None
+        self.coming: list[Cut] = []  # handed to the log writer, not written yet
+        self.recent: list[str] = []  # refusals and conflicts, newest last, for `.versions/status`
+        self.dirty: set[Spool] = set()  # written, not recorded yet
+        self._base = Base()
+        self._on_change = on_change
+        self._position = head.journal_position  # of the newest record of this store
+        self._deferred: dict[Name, int] = {}  # touched, not to be recorded yet → position of the first record
+        self._scratch_from = 0  # position of the oldest record that only a view's transient names need
+
+    # Recording
+
+    def record(
+        self,
+        view: int,
+        author: Author,
+        operation: Operation,
+        *,
+        content: bytes | None = None,
+        closed: bool = False,
+        overwrites: Cut | None = None,
+        via: str = "fs",
+    ) -> None:
+        """Acknowledge an operation. Raises `Full` when the journal cannot take it; then nothing changed."""
+        if self.store.archived:
+            raise Archived(f"store {self.store.name} is archived")
+        if self.batch is not None and self.batch.author != author:
+            self.cut()
+        journal = self.resources.journal
+        position = journal.position + 1
+        overwritten = overwrites.number if overwrites is not None else 0
+        journal.append(Record(position, self.store.id, author, view, operation, content, closed, overwritten))
+        self._apply(position, view, author, operation, content, closed, via)
+        if overwrites is not None and self.batch is not None:
+            self.batch.overwrites.append(overwrites)
+            self.batch.flags.add("concurrent")
+
+    def replay(self, record: Record) -> None:
+        """Apply a record of an earlier worker. Its batch is sealed with the flag `recovered`."""
+        if self.batch is not None and self.batch.author != record.author:
+            self.cut()
+        self._apply(
+            record.position, record.view, record.author, record.operation, record.content, record.closed, "fs"
+        )
+        if self.batch is not None:
+            self.batch.flags.add("recovered")
+
+    def _apply(
+        self,
+        position: int,
+        view: int,
+        author: Author,
+        operation: Operation,
+        content: bytes | None,
+        closed: bool,
+        via: str,
+    ) -> None:
+        names, nodes = touched_by(self.tree, operation, view)
+        self.tree.apply(operation, view)
+        self._position = position
+        if isinstance(operation, Link | Update):
+            self._settle(self.tree.nodes[operation.entry.node], operation, content, closed=closed)
+        for node in nodes:
+            names.extend((place.parent, place.name) for place in node.places if not place.view)
+        if names:
+            batch = self._open_batch(author, via)
+            for name in names:
+                batch.add(name, position)
+            if isinstance(operation, Rename) and operation.moved.kind is Kind.DIRECTORY:
+                batch.names.update(self._deferred)  # its new name may lead to what could not be reached
+            batch.directories.update(_directories(operation))
+            batch.bytes += len(content) if content else 0
+        if not self._scratch_from and self.tree.has_scratch:
+            # Also what the open batch did to the node before it became transient.
+            self._scratch_from = min([position, *(self.batch.names.values() if self.batch else ())])
+        self._tell(operation, view)
+
+    def _settle(self, node: Node, operation: Link | Update, content: bytes | None, *, closed: bool) -> None:
+        if closed:
+            node.born = True
+        elif isinstance(operation, Link) and node.entry.kind is Kind.FILE and node.sealed_size < 0:
+            node.born = False
+        if closed and isinstance(operation, Update):
+            node.content = content
+
+    def _open_batch(self, author: Author, via: str) -> Batch:
+        now = time.monotonic()
+        if self.batch is None:
+            self.batch = Batch(author, via, now)
+            self._on_change(self)
+        self.batch.touched = now
+        return self.batch
+
+    def due(self) -> float | None:
+        """The monotonic second at which the open batch is to be cut, or None."""
+        batch, settings = self.batch, self.resources.settings
+        if batch is None:
+            return None
+        if batch.bytes > settings.max_batch_bytes or len(batch.names) > settings.max_batch_names:
+            return batch.opened
+        return min(batch.touched + settings.quiet, batch.opened + settings.max_age)
+
+    # Sealing
+
+    def cut(self) -> Cut | None:
+        """Close the open batch and send it to the log; the cut, or None when there was nothing to write."""
+        batch = self.batch
+        if batch is None:
+            return None
+        self.batch = None
+        cutter = Cutter(self.resources.engine, self.tree, self._base, batch)
+        for name in batch.names:
+            self._deferred.pop(name, None)
+        cut = cutter.cut(time.time_ns(), self._sealed_position())
+        self._deferred.update(cutter.deferred)
+        if not cut.commit.rows:
+            self._clean_up(cut)
+            return None
+        self._base.expect(cut)
+        self.coming.append(cut)
+        self.resources.writer.submit(
+            lambda writer: commits.apply(writer, cut.ready()), lambda version: self._sealed(cut, version)
+        )
+        return cut
+
+    def _sealed_position(self) -> int:
+        floors = [first - 1 for first in self._deferred.values()]
+        if self._scratch_from:
+            floors.append(self._scratch_from - 1)
+        return min([self._position, *floors])
+
+    def _sealed(self, cut: Cut, version: Version | None) -> None:
+        cut.number = version.number if version is not None else 0
+        self.coming.remove(cut)
+        self._base.written(cut)
+        self.head = replace(self.head, journal_position=cut.commit.journal_position)
+        for node, digest in cut.nodes:
+            if node.entry.digest == digest:
+                node.content = None
+        self._clean_up(cut)
+        if version is not None:
+            self.adopt_head(version)
+            if "concurrent" in version.flags:
+                names = ", ".join(str(number) for number in version.overwrites) or "an older version"
+                self.remember(f"version {version.number} overwrote version {names} (concurrent)")
+        cut.written.set()
+        self._on_change(self)
+
+    def adopt_head(self, version: Version) -> None:
+        """A version of this store is in the log."""
+        self.head = replace(self.head, number=version.number, digest=version.digest)
+
+    def _clean_up(self, cut: Cut) -> None:
+        """Drop nodes that went for good, and the memory of transient records when no such name is left."""
+        for node in cut.gone:
+            if not any(view.holds(node.id) for view in self.views):
+                self.tree.forget(node)
+        if self._scratch_from and not self.tree.has_scratch:
+            self._scratch_from = 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything that the journal holds of this store is in the log."""
+        return not (self.batch or self.coming or self._deferred or self.tree.has_scratch)
+
+    def oldest_needed(self) -> int:
+        """The position of the oldest journal record that this store still needs; beyond the last, if none."""
+        needed = [self._position + 1, *self._deferred.values()]
+        if self.tree.has_scratch:
+            needed.append(self._scratch_from)
+        if self.batch is not None:
+            needed.extend(self.batch.names.values())
+        if self.coming:
+            needed.append(self.head.journal_position + 1)
+        return min(needed)
+
+    @property
+    def space_taken(self) -> int:
+        """Bytes of all files, those that are written and not recorded yet included."""
+        return self.tree.used + sum(spool.size - spool.base_size for spool in self.dirty)
+
+    async def sealed(self) -> None:
+        """Seal what is open, and wait until it is in the log."""
+        self.cut()
+        if self.coming:
+            await self.coming[-1].written.wait()
+
+    async def durable(self) -> None:
+        """Make everything acknowledged so far survive the loss of power.
+
+        By sealing it; while sealing fails (the disk is full), by syncing the journal.
+        """
+        self.cut()
+        last = self.coming[-1] if self.coming else None
+        while last is not None and not last.written.is_set():
+            if self.resources.writer.trouble:
+                await self.resources.journal_synced()
+                return
+            with trio.move_on_after(0.1):
+                await last.written.wait()
+        if self.tree.has_scratch or self._deferred:
+            await self.resources.journal_synced()
+
+    # Other ways in
+
+    def absorb(self, commit: Commit, version: Version | None) -> None:
+        """A commit that did not come from a batch (an import, a restore) is in the log: take it over.
+
+        What an agent changed since is newer, so it stays, and its version will be flagged `concurrent`.
+        """
+        if version is not None:
+            self.adopt_head(version)
+        open_names = self.batch.names if self.batch is not None else {}
+        for row in commit.rows:
+            if (row.parent, row.name) in open_names:
+                assert self.batch is not None
+                self.batch.flags.add("concurrent")
+                continue
+            self._absorb_row(row)
+        self.tree.next_node_at_least(commit.next_node)
+
+    def _absorb_row(self, row: RowChange) -> None:
+        directory = self.tree.nodes.get(row.parent)
+        if row.parent == keys.NO_PARENT and row.entry is not None:
+            self.tree.apply(Update(row.entry), 0)
+            self._tell(Update(row.entry), 0)
+            return
+        if directory is None or directory.children is None:
+            return
+        now = row.entry.ctime if row.entry is not None else time.time_ns()
+        before = directory.children.get(row.name)
+        operation: Operation
+        if row.entry is None:
+            operation = Unlink(row.parent, row.name, now)
+        elif before is not None and before.id == row.entry.node:
+            operation = Update(row.entry)
+        else:
+            operation = Link(row.parent, row.name, row.entry)
+        self.tree.apply(operation, 0)
+        node = self.tree.nodes.get(row.entry.node) if row.entry is not None else before
+        if node is not None:
+            node.sealed_size = row.entry.size if row.entry is not None else -1
+            node.content = None
+            node.born = True
+        self._tell(operation, 0)
+
+    def remember(self, what: str) -> None:
+        """Keep a refusal or conflict for `status` and `.versions/status`."""
+        self.recent.append(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {what}")
+        del self.recent[:-20]
+        self.resources.failed(self.store.name, what)
+
+    def _tell(self, operation: Operation, origin: int) -> None:
+        """Let the other views drop what the kernel cached of them."""
+        if len(self.views) <= 1 and all(view.number == origin for view in self.views):
+            return
+        for view in self.views:
+            if view.number != origin:
+                view.changed(operation)
+
+
+def _directories(operation: Operation) -> set[int]:
+    match operation:
+        case Link(parent=parent) | Unlink(parent=parent):
+            return {parent}
+        case Rename():
+            return {operation.parent, operation.new_parent}
+        case _:
+            return set()

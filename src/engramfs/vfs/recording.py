@@ -1,0 +1,219 @@
+"""From a write to a record: what happens to the content of a file that a view has open.
+
+A small content (at most `INLINE` bytes) is read from the spool, digested and recorded in one step. A
+larger one waits twice, for its digest and for becoming a blob; until then its bytes are frozen, so that
+what is recorded is the file as it was at one moment. Races of the larger kind, and what is done:
+
+ 1. Another view records the same node while we wait: `_settle` compares the head only after the waiting,
+    in the step that records.
+ 2. The file loses its last name while we wait: nothing is recorded, the bytes stay readable.
+ 3. A second close of the same file waits for the first to thaw it, and finds it clean.
+"""
+
+import hashlib
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+import trio
+
+from engramfs.errors import FileTooLarge, QuotaExceeded, Stale
+from engramfs.model.entry import EMPTY_DIGEST, Entry
+from engramfs.model.names import printable
+from engramfs.model.operation import Update
+from engramfs.storage import blobs
+from engramfs.storage.journal import INLINE
+from engramfs.vfs.cut import Cut
+from engramfs.vfs.node import Node
+from engramfs.vfs.open_file import OpenFile
+from engramfs.vfs.spool import Spool
+
+if TYPE_CHECKING:
+    from engramfs.vfs.writable_view import WritableView
+
+replace = msgspec.structs.replace
+
+
+class Recorder:
+    """The content half of one writable view."""
+
+    def __init__(self, view: "WritableView") -> None:
+        self._view = view
+        self._store = view.store
+
+    # Changing bytes
+
+    async def write(self, file: OpenFile, offset: int, data: bytes) -> int:
+        """Raises `FileTooLarge` and `QuotaExceeded`; then nothing was written."""
+        if file.frozen is not None:
+            await file.thawed()
+        spool = self._spool(file)
+        self._check_growth(spool, max(spool.size, offset + len(data)))
+        written = spool.write(offset, data)
+        self._store.dirty.add(spool)
+        spool.mtime = self._later(file.node.entry.mtime, spool.mtime)
+        return written
+
+    def empty(self, file: OpenFile) -> None:
+        """O_TRUNC: the file is empty from now on, for this view."""
+        spool = file.fresh()
+        if spool is None:
+            self.discard(file)
+            if file.node.entry.digest == EMPTY_DIGEST:
+                return
+            spool = self._new_spool(file)
+            spool.base_size = file.node.entry.size
+        spool.truncate(0)
+        self._store.dirty.add(spool)
+        spool.mtime = self._later(file.node.entry.mtime, spool.mtime)
+
+    async def truncate(self, node: Node, size: int) -> None:
+        """truncate(2) and ftruncate(2). Without an open descriptor there is no close to wait for."""
+        file = self._view.files.get(node.id)
+        opened = file is not None and file.writers > 0
+        file = file or self._view.file(node.id)
+        if file.frozen is not None:
+            await file.thawed()
+        if size == 0:
+            self.empty(file)
+        else:
+            spool = self._spool(file)
+            self._check_growth(spool, size)
+            spool.truncate(size)
+            self._store.dirty.add(spool)
+            spool.mtime = self._later(node.entry.mtime, spool.mtime)
+        if not opened:
+            await self.record(file)
+            if file.writers <= 0 and self._view.files.get(node.id) is file:
+                self.discard(file)
+                del self._view.files[node.id]
+
+    def _later(self, *earlier: int) -> int:
+        """Now; but after every mtime that the file had, so that each content has a time of its own."""
+        now = time.time_ns()
+        return now + 1 if now in earlier else now
+
+    def _check_growth(self, spool: Spool, size: int) -> None:
+        limits = self._store.store.limits
+        if size > limits.max_file_size:
+            raise FileTooLarge
+        if size > spool.size and self._store.space_taken + size - spool.size > limits.quota:
+            raise QuotaExceeded
+
+    def _spool(self, file: OpenFile) -> Spool:
+        """The spool to write to, filled with what the file holds now."""
+        spool = file.fresh()
+        if spool is not None:
+            return spool
+        self.discard(file)
+        spool = self._new_spool(file)
+        self._fill(spool, file.node)
+        return spool
+
+    def _fill(self, spool: Spool, node: Node) -> None:
+        size = node.entry.size
+        spool.fill(self._view.read_recorded(node, start, blobs.PART) for start in range(0, size, blobs.PART))
+
+    def _new_spool(self, file: OpenFile) -> Spool:
+        inode = self._view.inode(file.node.id)
+        file.spool = Spool(self._store.resources.spool_path, inode, file.node.entry.digest)
+        return file.spool
+
+    def discard(self, file: OpenFile) -> None:
+        """Give the spool up, recorded or not."""
+        if file.spool is not None:
+            self._store.dirty.discard(file.spool)
+            file.close()
+
+    # Recording
+
+    async def record(self, file: OpenFile) -> None:
+        """A descriptor was closed or synced: record the content, unless nothing changed.
+
+        Raises `Stale` where the store refuses to overwrite what another author recorded since.
+        """
+        while file.frozen is not None:
+            await file.thawed()
+        node, spool = file.node, file.spool
+        if spool is None or not spool.dirty:
+            if not node.born and node.places:
+                self._record(node.entry, node.content)
+            return
+        if not node.places:
+            return
+        self._merge_append(node, spool)
+        if spool.size <= INLINE:
+            content = spool.read(0, spool.size)
+            self._settle(node, spool, hashlib.sha256(content).digest(), content)
+        else:
+            await self._record_large(file, spool)
+
+    async def _record_large(self, file: OpenFile, spool: Spool) -> None:
+        node, writer = file.node, self._store.resources.writer
+        file.frozen = trio.Event()
+        try:
+            while True:
+                digest = await trio.to_thread.run_sync(spool.digest)
+                if digest != node.entry.digest:
+                    await writer.run(partial(blobs.put, digest=digest, parts=spool.pieces()))
+                if not node.places or file.spool is not spool:
+                    return
+                if not self._merge_append(node, spool):
+                    break
+            self._settle(node, spool, digest, None)
+        finally:
+            file.frozen.set()
+            file.frozen = None
+
+    def _merge_append(self, node: Node, spool: Spool) -> bool:
+        """Put what was only added here after what another author added meanwhile; whether that was so."""
+        if not spool.appended or spool.base_digest == node.entry.digest or spool.size <= spool.base_size:
+            return False
+        added = b"".join(spool.pieces(spool.base_size))
+        mtime = spool.mtime
+        spool.begin_again(node.entry.digest)
+        self._fill(spool, node)
+        spool.write(spool.size, added)
+        spool.mtime = mtime
+        self._view.stale.add(node.id)
+        self._store.resources.invalidator.inode_changed(self._view.inode(node.id), content=True)
+        return True
+
+    def _settle(self, node: Node, spool: Spool, digest: bytes, content: bytes | None) -> None:
+        """Record what was closed against the head of this moment."""
+        entry = node.entry
+        overwrites: Cut | None = None
+        if digest == entry.digest:
+            content = node.content
+        elif spool.base_digest != entry.digest:
+            overwrites = self._overwritten(node, spool, digest, content)
+        ctime = max(entry.ctime + 1, spool.mtime, time.time_ns())
+        changed = replace(entry, size=spool.size, digest=digest, mtime=spool.mtime, ctime=ctime)
+        self._record(changed, content, overwrites)
+        spool.recorded(digest)
+        self._store.dirty.discard(spool)
+
+    def _overwritten(self, node: Node, spool: Spool, digest: bytes, content: bytes | None) -> Cut | None:
+        """The cut whose content a later close overwrites. Raises `Stale` where the store refuses that."""
+        if self._store.batch is not None and self._store.batch.author != self._view.author:
+            self._store.cut()
+        if self._store.store.conflicts == "keep":
+            return node.last_cut
+        path = printable(self._store.tree.path_of(node))
+        if content is not None:
+            writer = self._store.resources.writer
+            writer.submit(partial(blobs.put_bytes, digest=digest, content=content), lambda _: None)
+        self._store.remember(
+            f"refused to overwrite {path}, which another author changed; "
+            f"what was written is blob {digest.hex()}"
+        )
+        self._store.dirty.discard(spool)
+        spool.refuse()
+        raise Stale(f"{path} changed since it was opened")
+
+    def _record(self, entry: Entry, content: bytes | None, overwrites: Cut | None = None) -> None:
+        view = self._view
+        self._store.record(
+            view.number, view.author, Update(entry), content=content, closed=True, overwrites=overwrites
+        )

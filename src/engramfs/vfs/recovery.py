@@ -1,0 +1,138 @@
+"""From the journal back to where we were: what was acknowledged and not sealed becomes a version.
+
+Runs before anything is served, or on behalf of a command that writes while no worker runs. It uses the
+same trees, batches and cuts as a worker, with a writer that commits at once.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+import structlog
+
+from engramfs.errors import EngramError, NotFound
+from engramfs.history import catalog
+from engramfs.history.repository import Repository
+from engramfs.model.store import Head
+from engramfs.model.transient import TransientNames
+from engramfs.storage.journal import Journal, Record
+from engramfs.storage.protocol import Table, Writer
+from engramfs.vfs.invalidator import NoInvalidator
+from engramfs.vfs.live_store import LiveStore
+from engramfs.vfs.resources import Resources, Settings
+
+Result = TypeVar("Result")
+log = structlog.get_logger("engramfs.recovery")
+
+
+class Recovered(msgspec.Struct, frozen=True):
+    """What a recovery found."""
+
+    records: int = 0  # in the journal
+    replayed: int = 0  # of them not in the log before
+    versions: int = 0  # sealed from them, with the flag `recovered`
+    torn_bytes: int = 0  # at the end of the journal, never acknowledged
+    skipped: tuple[str, ...] = ()  # records that could not be applied, and why
+
+
+class _ImmediateWriter:
+    """Commits each job as it comes."""
+
+    trouble = ""
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+
+    def submit(self, body: Callable[[Writer], Result], done: Callable[[Result], None]) -> None:
+        done(self._repository.transact(body))
+
+    async def run(self, body: Callable[[Writer], Result]) -> Result:
+        return self._repository.transact(body)
+
+
+def recover(repository: Repository, transient: TransientNames | None = None) -> Recovered:
+    """Seal what the journal of `repository` (open for writing) holds, and clear it.
+
+    Files that were created and never closed are dropped, and so are transient names: their session is
+    gone. A record that cannot be applied is reported, and the rest goes on.
+    """
+    journal = Journal(repository.journal_path, max_bytes=1 << 62)
+    try:
+        return _Recovery(repository, journal, transient or TransientNames()).run()
+    finally:
+        journal.close()
+
+
+class _Recovery:
+    def __init__(self, repository: Repository, journal: Journal, transient: TransientNames) -> None:
+        self._repository = repository
+        self._journal = journal
+        self._resources = Resources(
+            engine=repository.engine,
+            journal=journal,
+            writer=_ImmediateWriter(repository),
+            invalidator=NoInvalidator(),
+            spool_path=repository.spool_path,
+            settings=Settings(),
+            transient=transient,
+        )
+        self._stores: dict[int, LiveStore | None] = {}
+        self._heads: dict[int, int] = {}  # store → the number of its head before
+        self._replayed = 0
+        self._skipped: list[str] = []
+
+    def run(self) -> Recovered:
+        records = self._journal.records
+        for record in self._journal.replay():
+            self._replay(record)
+        stores = [store for store in self._stores.values() if store is not None]
+        for store in stores:
+            store.cut()
+        self._journal.clear()
+        versions = sum(store.head.number - self._heads[store.store.id] for store in stores)
+        return Recovered(records, self._replayed, versions, self._journal.torn_bytes, tuple(self._skipped))
+
+    def _replay(self, record: Record) -> None:
+        store = self._store(record.store)
+        if store is None:
+            self._skip(record, "its store is gone")
+            return
+        if record.position <= store.head.journal_position:
+            return
+        try:
+            store.replay(record)
+            self._replayed += 1
+        except EngramError as error:
+            self._skip(record, error.message or type(error).__name__)
+
+    def _store(self, identifier: int) -> LiveStore | None:
+        if identifier not in self._stores:
+            store = self._stores[identifier] = self._open(identifier)
+            self._heads[identifier] = store.head.number if store is not None else 0
+        return self._stores[identifier]
+
+    def _open(self, identifier: int) -> LiveStore | None:
+        try:
+            with self._repository.engine.reading() as reader:
+                store, head = catalog.get(reader, identifier), catalog.head(reader, identifier)
+        except NotFound:
+            return None
+        return LiveStore(self._resources, store, head, _ignore)
+
+    def _skip(self, record: Record, why: str) -> None:
+        what = f"record {record.position} of store {record.store} ({type(record.operation).__name__}): {why}"
+        log.warning("journal record skipped", what=what)
+        self._skipped.append(what)
+
+
+def _ignore(_store: LiveStore) -> None:
+    pass
+
+
+def last_position(repository: Repository) -> int:
+    """The newest journal position that any store's log knows; new records must lie above it."""
+    positions = [0]
+    with repository.engine.reading() as reader:
+        for _, value in reader.scan(Table.HEADS, b"", b"\xff" * 8):
+            positions.append(msgspec.msgpack.decode(value, type=Head).journal_position)
+    return max(positions)

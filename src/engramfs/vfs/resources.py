@@ -1,0 +1,64 @@
+"""What the trees and views of one worker share."""
+
+import time
+from collections import deque
+
+import msgspec
+import trio
+
+from engramfs.model.transient import TransientNames
+from engramfs.storage.journal import Journal
+from engramfs.storage.protocol import Engine
+from engramfs.vfs.content import Contents
+from engramfs.vfs.invalidator import Invalidator
+from engramfs.vfs.log_writer import Submitter
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """The rules of batches; durations in seconds, sizes in bytes."""
+
+    quiet: float = 0.05
+    max_age: float = 1.0
+    sync_on_close: bool = False  # durability = "close"
+    max_batch_bytes: int = 8 << 20  # content held in memory before a batch is sealed early
+    max_batch_names: int = 1000
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Something that went wrong or was refused, kept for `status`."""
+
+    time: int  # nanoseconds since 1970
+    store: str
+    what: str
+
+
+class Resources:
+    """The parts that every store and view of a worker uses. Nothing here is global."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        journal: Journal,
+        writer: Submitter,
+        invalidator: Invalidator,
+        spool_path: str,
+        settings: Settings,
+        transient: TransientNames,
+    ) -> None:
+        self.engine = engine
+        self.journal = journal
+        self.writer = writer
+        self.invalidator = invalidator
+        self.spool_path = spool_path
+        self.settings = settings
+        self.transient = transient
+        self.contents = Contents(engine)
+        self.failures: deque[Failure] = deque(maxlen=200)
+
+    def failed(self, store: str, what: str) -> None:
+        """Remember a failure for `status`."""
+        self.failures.append(Failure(time.time_ns(), store, what))
+
+    async def journal_synced(self) -> None:
+        """Wait until what the journal has so far survives the loss of power."""
+        await trio.to_thread.run_sync(self.journal.syncing())

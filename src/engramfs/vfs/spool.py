@@ -1,0 +1,92 @@
+"""The bytes of one open, dirty file, in a file of their own until they are recorded.
+
+A spool knows what it began with (`base_digest`, `base_size`) and whether everything done to it since was
+to add at the end (`appended`), which is what lets two writers of a log both keep their lines.
+
+It is named after the inode, so that another worker can find it. Its file is in the page cache as soon as
+a write returned, so it outlives the process.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator
+
+from engramfs.storage import blobs
+
+
+class Spool:
+    """An open spool file."""
+
+    def __init__(self, directory: str, inode: int, base_digest: bytes) -> None:
+        self.path = os.path.join(directory, f"{inode:x}")
+        self.descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        self.size = 0
+        self.base_digest = base_digest
+        self.base_size = 0
+        self.dirty = False
+        self.appended = True  # nothing below base_size was touched
+        self.mtime = 0  # nanoseconds; of the last write, or as set while dirty
+
+    def fill(self, pieces: Iterator[bytes]) -> None:
+        """Begin with a recorded content."""
+        for piece in pieces:
+            self.size += os.pwrite(self.descriptor, piece, self.size)
+        self.base_size = self.size
+
+    def read(self, offset: int, size: int) -> bytes:
+        return os.pread(self.descriptor, size, offset)
+
+    def write(self, offset: int, data: bytes) -> int:
+        written = os.pwrite(self.descriptor, data, offset)
+        if offset < self.base_size:
+            self.appended = False
+        self.size = max(self.size, offset + written)
+        self.dirty = True
+        return written
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self.descriptor, size)
+        if size < self.base_size:
+            self.appended = False
+        self.size = size
+        self.dirty = True
+
+    def pieces(self, start: int = 0) -> Iterator[bytes]:
+        """The content from `start`, in parts as blobs want them."""
+        while start < self.size:
+            piece = os.pread(self.descriptor, blobs.PART, start)
+            start += len(piece)
+            yield piece
+
+    def digest(self) -> bytes:
+        found = hashlib.sha256()
+        for piece in self.pieces():
+            found.update(piece)
+        return found.digest()
+
+    def blocks(self) -> int:
+        """512-byte blocks in use; fewer than the size has when there are holes."""
+        return os.fstat(self.descriptor).st_blocks
+
+    def recorded(self, digest: bytes) -> None:
+        """What is in the spool is now what the log, or the journal, has."""
+        self.base_digest = digest
+        self.base_size = self.size
+        self.dirty = False
+        self.appended = True
+
+    def begin_again(self, base_digest: bytes) -> None:
+        """Empty, to be filled with another base."""
+        os.ftruncate(self.descriptor, 0)
+        self.size = self.base_size = 0
+        self.base_digest = base_digest
+        self.appended = True
+
+    def refuse(self) -> None:
+        """What is here will not be recorded; the next use begins with the head again."""
+        self.dirty = False
+        self.base_digest = b""
+
+    def close(self) -> None:
+        os.close(self.descriptor)
+        os.unlink(self.path)

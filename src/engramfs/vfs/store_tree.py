@@ -1,0 +1,254 @@
+"""The live tree of one store, in memory: loaded a directory at a time, shared by all views of the store.
+
+`apply` is the only way to change it, for an operation that was just acknowledged and for one that is
+replayed from the journal alike. Applying an operation twice leaves the tree as applying it once.
+
+Transient names (`engramfs.model.transient`) are kept beside the shared names, for each view its own.
+"""
+
+import msgspec
+
+from engramfs.errors import NoEntry, NotDirectory
+from engramfs.history.tree import HeadTree, default_root, places
+from engramfs.model.entry import ROOT_NODE, Entry
+from engramfs.model.operation import Link, Operation, Rename, Unlink, Update
+from engramfs.model.store import Head, Store
+from engramfs.model.transient import TransientNames
+from engramfs.storage import keys
+from engramfs.storage.protocol import Engine
+from engramfs.vfs.node import Node, Place
+
+replace = msgspec.structs.replace
+
+
+class StoreTree:
+    """Nodes by id, names by directory, and how much the store holds."""
+
+    def __init__(self, engine: Engine, store: Store, head: Head, transient: TransientNames) -> None:
+        self.store = store
+        self.transient = transient
+        self.used = head.used  # bytes of files that have a name
+        self.files = head.files
+        self.nodes: dict[int, Node] = {}
+        self._engine = engine
+        self._next_node = head.next_node + _RESERVE if head.next_node > ROOT_NODE + 1 else head.next_node
+        self._scratch: dict[tuple[int, int], dict[bytes, Node]] = {}  # (view, parent) → transient names
+        with engine.reading() as reader:
+            recorded = HeadTree(reader, store).lookup(keys.NO_PARENT, b"")
+        self.root = Node(recorded or default_root(store.created), sealed=recorded is not None)
+        self.root.places = (Place(keys.NO_PARENT, b""),)
+        self.nodes[ROOT_NODE] = self.root
+
+    # Looking
+
+    def new_node_id(self) -> int:
+        self._next_node += 1
+        return self._next_node - 1
+
+    @property
+    def next_node(self) -> int:
+        return self._next_node
+
+    def next_node_at_least(self, identifier: int) -> None:
+        """Another way into the log gave node ids out up to here."""
+        self._next_node = max(self._next_node, identifier)
+
+    def node(self, identifier: int) -> Node:
+        """The node of that id; from the log when it is not in memory. Raises `NoEntry`."""
+        node = self.nodes.get(identifier)
+        if node is None:
+            with self._engine.reading() as reader:
+                found = HeadTree(reader, self.store).node(identifier)
+            if found is not None:
+                self.children(self.node(found[0]))
+            node = self.nodes.get(identifier)
+            if node is None:
+                raise NoEntry
+        return node
+
+    def children(self, directory: Node) -> dict[bytes, Node]:
+        """The shared names of a directory. Raises `NotDirectory`."""
+        if directory.children is not None:
+            return directory.children
+        if not directory.is_directory:
+            raise NotDirectory
+        children: dict[bytes, Node] = {}
+        parent = directory.id
+        with self._engine.reading() as reader:
+            for name, entry in HeadTree(reader, self.store).children(parent):
+                node = self.nodes.get(entry.node)
+                if node is None:
+                    node = self.nodes[entry.node] = Node(entry, sealed=True)
+                node.add(Place(parent, name))
+                children[name] = node
+        directory.children = children
+        return children
+
+    def scratch(self, directory: Node, view: int) -> dict[bytes, Node]:
+        """The transient names that `view` has in a directory."""
+        return self._scratch.get((view, directory.id), _NOTHING)
+
+    def find(self, directory: Node, name: bytes, view: int) -> Node | None:
+        """What `name` stands for in a directory, as `view` sees it."""
+        node = self.children(directory).get(name)
+        if node is None and self._scratch:
+            node = self.scratch(directory, view).get(name)
+        return node
+
+    def is_scratch(self, directory: Node, name: bytes) -> bool:
+        """Whether a name made here now would live in its view alone."""
+        return name in self.transient and name not in self.children(directory)
+
+    def all_places(self, node: Node) -> tuple[Place, ...]:
+        """Every shared name of a node, those in directories that were not loaded included."""
+        shared = tuple(place for place in node.places if not place.view)
+        if node.entry.links > len(shared) and not node.is_directory and node.sealed_size >= 0:
+            with self._engine.reading() as reader:
+                parents = [
+                    row[0] for row in places(reader, self.store.id, HeadTree(reader, self.store), node.id)
+                ]
+            for parent in parents:
+                self.children(self.node(parent))
+            shared = tuple(place for place in node.places if not place.view)
+        return shared
+
+    def path_of(self, node: Node) -> bytes:
+        """The path of a node in the store, or the one that it had last."""
+        names: list[bytes] = []
+        while node is not self.root:
+            place = node.places[0] if node.places else node.former
+            if place is None:
+                break
+            names.append(place.name)
+            parent = self.nodes.get(place.parent)
+            if parent is None:
+                break
+            node = parent
+        return b"/".join(reversed(names))
+
+    def path(self, parent: int, name: bytes) -> bytes:
+        """The path of `name` in the directory with node id `parent`."""
+        directory = self.nodes.get(parent)
+        above = self.path_of(directory) if directory is not None else b""
+        return above + b"/" + name if above else name
+
+    def is_reachable(self, node: Node) -> bool:
+        """Whether shared names lead from the root to a directory."""
+        while node is not self.root:
+            place = next((place for place in node.places if not place.view), None)
+            if place is None or place.parent not in self.nodes:
+                return False
+            node = self.nodes[place.parent]
+        return True
+
+    def is_empty(self, directory: Node, view: int) -> bool:
+        return not self.children(directory) and not self.scratch(directory, view)
+
+    # Changing
+
+    def apply(self, operation: Operation, view: int) -> None:
+        """Make an acknowledged operation of `view` so."""
+        match operation:
+            case Link(parent, name, entry):
+                self._link(self.node(parent), name, entry, view)
+            case Unlink(parent, name, time):
+                self._unlink(self.node(parent), name, view, time)
+            case Rename():
+                self._rename(operation, view)
+            case Update(entry):
+                node = self.nodes.get(entry.node) or self.node(entry.node)
+                self._set_entry(node, entry)
+
+    def _set_entry(self, node: Node, entry: Entry) -> None:
+        if node.places:
+            self.used += entry.size - node.entry.size
+        node.entry = entry
+
+    def _link(self, directory: Node, name: bytes, entry: Entry, view: int) -> None:
+        node = self.nodes.get(entry.node)
+        if node is None:
+            node = self.nodes[entry.node] = Node(entry)
+            if node.is_directory:
+                node.children = {}
+        else:
+            self._set_entry(node, entry)
+        self._next_node = max(self._next_node, entry.node + 1)
+        self._put(directory, name, node, view, entry.ctime)
+
+    def _unlink(self, directory: Node, name: bytes, view: int, time: int) -> None:
+        children = self.children(directory)
+        if name in children:
+            self._lose(children.pop(name), Place(directory.id, name))
+        elif name in self.scratch(directory, view):
+            self._lose(self._take_scratch(directory, name, view), Place(directory.id, name, view))
+        self._touch(directory, time)
+
+    def _rename(self, operation: Rename, view: int) -> None:
+        source, target = self.node(operation.parent), self.node(operation.new_parent)
+        moved = self.node(operation.node)
+        other = self.find(target, operation.new_name, view) if operation.exchange else None
+        time = operation.moved.ctime
+        if self.find(source, operation.name, view) is moved:
+            self._unlink(source, operation.name, view, time)
+        if other is not None and other is not moved:
+            self._unlink(target, operation.new_name, view, time)
+            self._put(source, operation.name, other, view, time)
+        self._set_entry(moved, operation.moved)
+        self._put(target, operation.new_name, moved, view, time)
+
+    def _put(self, directory: Node, name: bytes, node: Node, view: int, time: int) -> None:
+        children = self.children(directory)
+        replaced = children.get(name)
+        if self.is_scratch(directory, name):
+            names = self._scratch.setdefault((view, directory.id), {})
+            place = Place(directory.id, name, view)
+            replaced = names.get(name)
+            names[name] = node
+        else:
+            place = Place(directory.id, name)
+            children[name] = node
+        if replaced is not None and replaced is not node:
+            self._lose(replaced, place)
+        if not node.places:
+            self.used += node.entry.size
+            self.files += 1
+        node.add(place)
+        self._touch(directory, time)
+
+    def _lose(self, node: Node, place: Place) -> None:
+        had = bool(node.places)
+        node.drop(place)
+        if had and not node.places:
+            self.used -= node.entry.size
+            self.files -= 1
+
+    def _take_scratch(self, directory: Node, name: bytes, view: int) -> Node:
+        names = self._scratch[view, directory.id]
+        node = names.pop(name)
+        if not names:
+            del self._scratch[view, directory.id]
+        return node
+
+    def drop_scratch(self, view: int) -> None:
+        """Forget the transient names of a view that ended."""
+        for key in [key for key in self._scratch if key[0] == view]:
+            for name, node in self._scratch.pop(key).items():
+                self._lose(node, Place(key[1], name, view))
+
+    @property
+    def has_scratch(self) -> bool:
+        """Whether there is anything that only one view knows."""
+        return bool(self._scratch)
+
+    def _touch(self, directory: Node, time: int) -> None:
+        directory.revision += 1
+        directory.entry = replace(directory.entry, mtime=time, ctime=time)
+
+    def forget(self, node: Node) -> None:
+        """Drop a node that has no name any more, here and in the log."""
+        if not node.places and node.sealed_size < 0:
+            self.nodes.pop(node.id, None)
+
+
+_NOTHING: dict[bytes, Node] = {}
+_RESERVE = 4096  # ids skipped after a restart: of transient files that the log never heard of

@@ -1,0 +1,362 @@
+"""The head of a store, for one session to read and write.
+
+Names (create, rename, unlink …) are checked here and recorded at once. Content goes to a spool, and is
+recorded when a descriptor is closed or synced: see `recording`.
+
+Concurrency. A method that is not a coroutine is one step. `write`, `set_attributes`, `flush`, `sync` and
+`release` may wait, for a large content alone; `OpenFile.frozen` keeps that content still meanwhile.
+"""
+
+import os
+import stat
+import time
+
+import msgspec
+
+from engramfs.errors import (
+    Archived,
+    EntryExists,
+    InvalidArgument,
+    IsDirectory,
+    NameTooLong,
+    NoAttribute,
+    NoEntry,
+    NotDirectory,
+    NotEmpty,
+    NotPermitted,
+    RangeTooSmall,
+    Stale,
+    TooManyLinks,
+    Unsupported,
+)
+from engramfs.model.access import Access
+from engramfs.model.author import Author
+from engramfs.model.entry import EMPTY_DIGEST, ROOT_NODE, Entry, Kind
+from engramfs.model.names import MAX_PART
+from engramfs.model.operation import Link, Rename, Unlink, Update
+from engramfs.vfs.attributes import Attributes, Opened, SetAttributes
+from engramfs.vfs.live_store import LiveStore
+from engramfs.vfs.live_view import LiveView
+from engramfs.vfs.node import Node
+from engramfs.vfs.open_file import OpenFile
+from engramfs.vfs.recording import Recorder
+from engramfs.vfs.view import MARKS, VERSIONS, check_rename_flags
+
+RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2
+_MAX_LINKS = 65000
+_MAX_XATTRS = 64 << 10  # bytes of all names and values of one file
+replace = msgspec.structs.replace
+
+
+class WritableView(LiveView):
+    """A `read_write` attachment. It belongs to one session, which is how a version knows its author."""
+
+    access = Access.READ_WRITE
+
+    def __init__(self, number: int, uid: int, gid: int, store: LiveStore, author: Author) -> None:
+        super().__init__(number, uid, gid, store)
+        self.author = author
+        self.files: dict[int, OpenFile] = {}
+        self.revoked = False
+        self._recorder = Recorder(self)
+
+    # Showing
+
+    def show(self, node: Node) -> Attributes:
+        shown = super().show(node)
+        file = self.files.get(node.id)
+        spool = file.fresh() if file is not None else None
+        if spool is None or not spool.dirty:
+            return shown
+        return replace(
+            shown,
+            size=spool.size,
+            blocks=spool.blocks(),
+            mtime=spool.mtime,
+            ctime=max(shown.ctime, spool.mtime),
+            atime=node.entry.atime or spool.mtime,
+        )
+
+    def read(self, node: int, offset: int, size: int) -> bytes:
+        file = self.files.get(node)
+        spool = file.fresh() if file is not None else None
+        if spool is not None:
+            return spool.read(offset, size)
+        return super().read(node, offset, size)
+
+    def check_writable(self) -> None:
+        if self.revoked:
+            raise Stale
+        if self.store.store.archived:
+            raise Archived(f"store {self.store.store.name} is archived")
+
+    # Names
+
+    def create(self, parent: int, name: bytes, mode: int) -> Attributes:
+        """A new file, open for writing; it enters the log when it is closed."""
+        node = self._make(parent, name, Kind.FILE, mode, closed=False)
+        self._opened(node)
+        return self.show(node)
+
+    def make_file(self, parent: int, name: bytes, mode: int) -> Attributes:
+        return self.show(self._make(parent, name, Kind.FILE, mode, closed=True))
+
+    def make_directory(self, parent: int, name: bytes, mode: int) -> Attributes:
+        if self.node(parent).entry.mode & stat.S_ISGID:
+            mode |= stat.S_ISGID
+        return self.show(self._make(parent, name, Kind.DIRECTORY, mode, closed=True))
+
+    def make_symlink(self, parent: int, name: bytes, target: bytes) -> Attributes:
+        return self.show(self._make(parent, name, Kind.SYMLINK, 0o777, closed=True, target=target))
+
+    def make_special(self, parent: int, name: bytes) -> Attributes:
+        self._free_name(parent, name)
+        raise NotPermitted
+
+    def _make(
+        self, parent: int, name: bytes, kind: Kind, mode: int, *, closed: bool, target: bytes = b""
+    ) -> Node:
+        self._free_name(parent, name)
+        now = time.time_ns()
+        identifier = self.tree.new_node_id()
+        entry = Entry(
+            node=identifier,
+            kind=kind,
+            mode=mode & 0o7777,
+            size=len(target),
+            mtime=now,
+            ctime=now,
+            digest=EMPTY_DIGEST if kind is Kind.FILE else b"",
+            target=target,
+            origin=identifier,
+        )
+        self._record(Link(parent, name, entry), closed=closed)
+        return self.tree.nodes[identifier]
+
+    def _free_name(self, parent: int, name: bytes) -> None:
+        self.check_writable()
+        directory = self._living_directory(parent)
+        self._check_name(parent, name)
+        if self.tree.find(directory, name, self.number) is not None:
+            raise EntryExists
+
+    def _living_directory(self, identifier: int) -> Node:
+        node = self.node(identifier)
+        if not node.is_directory:
+            raise NotDirectory
+        if not node.places:
+            raise NoEntry
+        return node
+
+    def _check_name(self, parent: int, name: bytes) -> None:
+        if len(name) > MAX_PART:
+            raise NameTooLong
+        if name == VERSIONS and parent == ROOT_NODE:
+            raise NotPermitted
+
+    def link(self, node: int, parent: int, name: bytes) -> Attributes:
+        self._free_name(parent, name)
+        known = self.node(node)
+        if known.is_directory:
+            raise NotPermitted
+        if not known.places:
+            raise NoEntry
+        if known.links_in(self.number) >= _MAX_LINKS:
+            raise TooManyLinks
+        entry = replace(known.entry, ctime=time.time_ns())
+        self._record(Link(parent, name, entry), closed=known.born)
+        return self.show(known)
+
+    def unlink(self, parent: int, name: bytes) -> None:
+        self.check_writable()
+        self._check_name(parent, name)
+        node = self.find(parent, name)
+        if node.is_directory:
+            raise IsDirectory
+        self._record(Unlink(parent, name, time.time_ns()))
+        node.entry = replace(node.entry, ctime=time.time_ns())
+
+    def remove_directory(self, parent: int, name: bytes) -> None:
+        self.check_writable()
+        self._check_name(parent, name)
+        node = self.find(parent, name)
+        if not node.is_directory:
+            raise NotDirectory
+        if not self.tree.is_empty(node, self.number):
+            raise NotEmpty
+        self._record(Unlink(parent, name, time.time_ns()))
+
+    def rename(self, parent: int, name: bytes, new_parent: int, new_name: bytes, flags: int) -> None:
+        self.check_writable()
+        check_rename_flags(flags, RENAME_NOREPLACE | RENAME_EXCHANGE)
+        self._check_name(parent, name)
+        self._check_name(new_parent, new_name)
+        moved = self.find(parent, name)
+        target = self.tree.find(self._living_directory(new_parent), new_name, self.number)
+        exchange = bool(flags & RENAME_EXCHANGE)
+        self._check_rename(moved, new_parent, target, flags)
+        if target is moved:
+            return
+        entry = replace(moved.entry, ctime=time.time_ns())
+        if not exchange and target is not None and target.entry.kind is moved.entry.kind is Kind.FILE:
+            entry = replace(entry, origin=target.entry.origin)
+        self._record(Rename(moved.id, parent, name, new_parent, new_name, exchange, entry))
+
+    def _check_rename(self, moved: Node, new_parent: int, target: Node | None, flags: int) -> None:
+        if moved.is_directory and self._lies_below(new_parent, moved):
+            raise InvalidArgument
+        if flags & RENAME_EXCHANGE:
+            if target is None:
+                raise NoEntry
+            return
+        if target is None or target is moved:
+            return
+        if flags & RENAME_NOREPLACE:
+            raise EntryExists
+        if target.is_directory and not moved.is_directory:
+            raise IsDirectory
+        if moved.is_directory and not target.is_directory:
+            raise NotDirectory
+        if target.is_directory and not self.tree.is_empty(target, self.number):
+            raise NotEmpty
+
+    def _lies_below(self, identifier: int, above: Node) -> bool:
+        node = self.tree.nodes.get(identifier)
+        while node is not None and node is not self.tree.root:
+            if node is above:
+                return True
+            node = self.tree.nodes.get(node.places[0].parent) if node.places else None
+        return False
+
+    def _record(self, operation: Link | Unlink | Rename | Update, *, closed: bool = False) -> None:
+        self.store.record(self.number, self.author, operation, closed=closed)
+
+    # Attributes
+
+    async def set_attributes(self, node: int, wanted: SetAttributes) -> Attributes:
+        self.check_writable()
+        known = self.node(node)
+        if (wanted.uid not in (None, self.uid)) or (wanted.gid not in (None, self.gid)):
+            raise NotPermitted
+        if wanted.size is not None:
+            if known.entry.kind is not Kind.FILE:
+                raise IsDirectory if known.is_directory else InvalidArgument
+            await self._recorder.truncate(known, wanted.size)
+        if wanted.mode is not None or wanted.mtime is not None or wanted.atime is not None:
+            self._set_entry_attributes(known, wanted)
+        return self.show(known)
+
+    def _set_entry_attributes(self, node: Node, wanted: SetAttributes) -> None:
+        entry = node.entry
+        file = self.files.get(node.id)
+        if wanted.mtime is not None and file is not None and file.spool is not None and file.spool.dirty:
+            file.spool.mtime = wanted.mtime
+        changed = replace(
+            entry,
+            mode=entry.mode if wanted.mode is None else wanted.mode & 0o7777,
+            mtime=entry.mtime if wanted.mtime is None else wanted.mtime,
+            atime=entry.atime if wanted.atime is None else wanted.atime,
+            ctime=time.time_ns(),
+        )
+        if node.places:
+            self._record(Update(changed))
+        else:
+            node.entry = changed
+
+    def set_xattr(self, node: int, name: bytes, value: bytes) -> None:
+        self._check_xattr(name)
+        entry = self.node(node).entry
+        xattrs = dict(entry.xattrs)
+        xattrs[name] = value
+        if sum(len(key) + len(item) for key, item in xattrs.items()) > _MAX_XATTRS:
+            raise RangeTooSmall
+        self._set_xattrs(entry, xattrs)
+
+    def remove_xattr(self, node: int, name: bytes) -> None:
+        self._check_xattr(name)
+        entry = self.node(node).entry
+        xattrs = dict(entry.xattrs)
+        if xattrs.pop(name, None) is None:
+            raise NoAttribute
+        self._set_xattrs(entry, xattrs)
+
+    def _check_xattr(self, name: bytes) -> None:
+        self.check_writable()
+        if name.startswith(MARKS):
+            raise NotPermitted
+        if not name.startswith(b"user."):
+            raise Unsupported
+
+    def _set_xattrs(self, entry: Entry, xattrs: dict[bytes, bytes]) -> None:
+        self._record(Update(replace(entry, xattrs=tuple(sorted(xattrs.items())), ctime=time.time_ns())))
+
+    # Content
+
+    def open(self, node: int, *, write: bool, truncate: bool) -> Opened:
+        known = self.node(node)
+        if known.is_directory:
+            raise IsDirectory
+        if write or truncate:
+            self.check_writable()
+        if write:
+            self._opened(known)
+        if truncate:
+            self._recorder.empty(self.files.get(node) or self._opened(known))
+        return Opened(keep_cache=self._pages_are_good(node) and not truncate)
+
+    def _opened(self, node: Node) -> OpenFile:
+        file = self.files.get(node.id)
+        if file is None:
+            file = self.files[node.id] = OpenFile(node)
+        file.writers += 1
+        return file
+
+    def file(self, node: int) -> OpenFile:
+        """What is open for writing; made anew for a descriptor that an earlier worker had open."""
+        file = self.files.get(node)
+        if file is None:
+            file = self.files[node] = OpenFile(self.node(node))
+        return file
+
+    async def write(self, node: int, offset: int, data: bytes) -> int:
+        self.check_writable()
+        return await self._recorder.write(self.file(node), offset, data)
+
+    async def flush(self, node: int) -> None:
+        file = self.files.get(node)
+        if file is not None:
+            await self._recorder.record(file)
+            if self.store.resources.settings.sync_on_close:
+                await self.store.resources.journal_synced()
+
+    async def sync(self, node: int) -> None:
+        file = self.files.get(node)
+        if file is not None:
+            await self._recorder.record(file)
+        await self.store.durable()
+
+    async def release(self, node: int) -> None:
+        file = self.files.get(node)
+        if file is None:
+            return
+        file.writers -= 1
+        if file.writers > 0:
+            return
+        await self._recorder.record(file)  # an mmap may have written after the last close
+        if file.writers <= 0 and self.files.get(node) is file:
+            self._recorder.discard(file)
+            del self.files[node]
+
+    def close(self) -> None:
+        """The session ends: open files are given up, and its transient names with it."""
+        self.revoked = True
+        for file in self.files.values():
+            self._recorder.discard(file)
+        self.files.clear()
+        self.tree.drop_scratch(self.number)
+        super().close()
+
+
+def is_writing(flags: int) -> bool:
+    """Whether open(2) flags ask to write."""
+    return flags & os.O_ACCMODE != os.O_RDONLY
