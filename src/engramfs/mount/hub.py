@@ -8,6 +8,7 @@ of mount points are absolute and free of symbolic links, as mountinfo shows them
 import errno
 import os
 import time
+from collections.abc import Collection
 
 from engramfs.errors import Busy, Refused, Unavailable
 from engramfs.mount import syscalls
@@ -173,6 +174,16 @@ class Connection:
                 if mount.is_ours and mount.minor == self.minor:
                     _unmount_dead(mount.point)
         unmount(self.point)
+
+
+def clear_dead(minors: Collection[int]) -> None:
+    """Unmount what is left in this namespace of ended connections, by their numbers.
+
+    A number is given to a new connection once the last mount of the old one is gone, so each is asked.
+    """
+    for mount in reversed(read_mounts()):
+        if mount.is_ours and mount.minor in minors and liveness(mount.point) is Liveness.DEAD:
+            _unmount_dead(mount.point)
 
 
 def _unmount_dead(point: str) -> None:

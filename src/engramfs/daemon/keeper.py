@@ -1,0 +1,250 @@
+"""The keeper: the small process that holds the mount and the control socket, and keeps a worker alive.
+
+    python -m engramfs.daemon.keeper --state DIR --run DIR [--config FILE]
+
+It mounts the hub, listens on the control socket, and starts a worker with both descriptors. A worker
+that exits with 0 was stopped in order, and the keeper stops too. One that dies otherwise is replaced:
+the connection is ended, the hub mounted afresh, and once the new worker is ready the sessions are
+attached again where they were. Meanwhile what was attached answers ENOTCONN: it is never bare.
+
+Concurrency. One thread, which waits for descriptors and never for a mount: it touches nothing below the
+hub, so a worker that hangs cannot hang it. It imports only the standard library, to stay small.
+"""
+
+import argparse
+import contextlib
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+from collections.abc import Sequence
+
+from engramfs.daemon import control_socket
+from engramfs.daemon.crashes import LIMIT, WINDOW, Crashes
+from engramfs.daemon.handover import Notifications
+from engramfs.daemon.run_directory import RunDirectory
+from engramfs.daemon.worker_process import WorkerProcess
+from engramfs.errors import Busy, EngramError
+from engramfs.mount.hub import Connection, clear_dead, clear_stale
+
+START_LIMIT = 90.0  # seconds until READY=1: a long journal may have to be replayed
+STOP_LIMIT = 10.0  # seconds from SIGTERM to the worker's end
+ORPHAN_LIMIT = 5.0  # seconds that the worker of a killed keeper is given to end
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def run(state: str, run: str, config: str | None = None, worker: Sequence[str] | None = None) -> int:
+    """Keep a worker running in the foreground until it is stopped; returns the exit code.
+
+    `worker` is the command to keep, by default `engramfs.daemon.worker` for the same places. Raises
+    `Busy` when a daemon runs there already, `Unavailable` when nothing can be mounted.
+    """
+    directory = RunDirectory(run)
+    try:
+        places = ["--state", state, "--run", directory.path, *(["--config", config] if config else [])]
+        command = worker or [sys.executable, "-m", "engramfs.daemon.worker", *places]
+        if clear_stale(directory.hub, patience=ORPHAN_LIMIT):
+            log(f"removed the stale mount of a dead daemon at {directory.hub}")
+        with control_socket.listen(directory.path) as control:
+            try:
+                return Keeper(directory, control, command).keep()
+            finally:
+                os.unlink(directory.control)
+    finally:
+        directory.close()
+
+
+def log(message: str) -> None:
+    """One line on stderr for one event."""
+    os.write(2, f"engramfs keeper: {message}\n".encode(errors="replace"))
+
+
+class Keeper:
+    """One connection and one worker at a time."""
+
+    def __init__(self, directory: RunDirectory, control: socket.socket, command: Sequence[str]) -> None:
+        self._directory = directory
+        self._control = control
+        self._command = command
+        self._notifications = Notifications()
+        self._selector = selectors.DefaultSelector()
+        self._crashes = Crashes()
+        self._last_end = ""
+        self._restarts = 0
+        self._ended: set[int] = set()  # connections of which a mount may be left
+        self._was_ready = False
+        self._stopping = False
+        self._worker: WorkerProcess | None = None
+        self._deadline: float | None = None
+        self._reattaching: tuple[int, int] | None = None  # pid, pidfd
+
+    def keep(self) -> int:
+        """Run until the worker is stopped, or cannot be kept running; the exit code."""
+        signals, wake = socket.socketpair()
+        with signals, wake, self._selector:
+            _route_signals(signals, wake)
+            self._selector.register(signals, selectors.EVENT_READ, lambda: self._on_signal(signals))
+            self._selector.register(self._notifications, selectors.EVENT_READ, self._on_message)
+            try:
+                return self._keep()
+            finally:
+                signal.set_wakeup_fd(-1)
+                self._notifications.close()
+
+    def _keep(self) -> int:
+        while not self._stopping:
+            worker = self._serve_once()
+            if worker.status == 0 or self._stopping:
+                break
+            self._last_end = worker.describe_end()
+            log(self._last_end)
+            if not self._was_ready and worker.status in _START_FAILED:
+                return worker.status
+            delay = self._crashes.delay(time.monotonic())
+            if delay is None:
+                log(f"gave up: {LIMIT} crashes in {WINDOW:.0f} s; the last: {self._last_end}")
+                return 1
+            self._pause(delay)
+            self._restarts += 1
+        clear_dead(self._ended)
+        log("stopped")
+        return 0
+
+    def _serve_once(self) -> WorkerProcess:
+        """Mount, run one worker to its end, and unmount: everything, if that end was in order."""
+        connection = Connection.open(self._directory.hub)
+        orderly = False
+        try:
+            worker = self._start(connection)
+            self._run_to_end(worker, connection)
+            orderly = worker.status == 0 or self._stopping
+            return worker
+        finally:
+            self._end_reattaching(connection)
+            connection.close(everywhere=orderly)
+            self._ended.add(connection.minor)
+
+    def _start(self, connection: Connection) -> WorkerProcess:
+        environment = {
+            **os.environ,
+            "NOTIFY_SOCKET": self._notifications.address,
+            "ENGRAMFS_RESTARTS": str(self._restarts),
+            "ENGRAMFS_LAST_CRASH": self._last_end,
+        }
+        descriptors = {"fuse": connection.descriptor, "control": self._control.fileno()}
+        worker = WorkerProcess(self._command, descriptors, environment)
+        log(f"started worker {worker.pid} on {connection.point}")
+        return worker
+
+    def _run_to_end(self, worker: WorkerProcess, connection: Connection) -> None:
+        self._worker = worker
+        self._deadline = time.monotonic() + START_LIMIT
+        self._selector.register(worker.stderr, selectors.EVENT_READ, lambda: self._on_stderr(worker))
+        self._selector.register(worker.exited, selectors.EVENT_READ, worker.reap)
+        try:
+            while worker.status is None:
+                self._wait(self._deadline)
+                if self._deadline is not None and time.monotonic() >= self._deadline:
+                    self._deadline = None
+                    log(f"worker {worker.pid} is late; it is killed")
+                    worker.signal(signal.SIGKILL)
+                    connection.abort()  # or a worker that waits for its own mount would stay
+        finally:
+            worker.signal(signal.SIGKILL)
+            for descriptor in (worker.stderr, worker.exited):
+                with contextlib.suppress(KeyError):
+                    self._selector.unregister(descriptor)
+            worker.close()
+            self._worker = None
+
+    def _wait(self, until: float | None) -> None:
+        """Handle what has happened by the moment `until`, or wait for the next event."""
+        limit = None if until is None else max(0.0, until - time.monotonic())
+        for key, _ in self._selector.select(limit):
+            key.data()
+
+    def _pause(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while not self._stopping and time.monotonic() < until:
+            self._wait(until)
+
+    def _on_signal(self, signals: socket.socket) -> None:
+        signals.recv(64)
+        if self._stopping:
+            return
+        self._stopping = True
+        log("stopping")
+        if self._worker is not None:
+            self._worker.signal(signal.SIGTERM)
+            self._deadline = time.monotonic() + STOP_LIMIT
+
+    def _on_stderr(self, worker: WorkerProcess) -> None:
+        if worker.forward() == b"":
+            self._selector.unregister(worker.stderr)
+
+    def _on_message(self) -> None:
+        message = self._notifications.receive(self._worker.pid if self._worker else -1)
+        if "STATUS" in message:
+            log(f"worker: {message['STATUS']}")
+        if message.get("READY") == "1" and not self._stopping:
+            log("the worker is ready")
+            self._was_ready = True
+            self._deadline = None
+            if self._directory.has_sessions():
+                self._reattach()
+        if message.get("STOPPING") == "1" and self._deadline is None:
+            self._deadline = time.monotonic() + STOP_LIMIT
+
+    def _reattach(self) -> None:
+        """Attach the sessions in a child, which may have to wait for the worker and end with its mount."""
+        arguments = [sys.executable, "-m", "engramfs.mount.reattach", self._directory.path]
+        child = os.posix_spawn(sys.executable, arguments, dict(os.environ))
+        self._reattaching = child, os.pidfd_open(child)
+        self._selector.register(self._reattaching[1], selectors.EVENT_READ, self._reap_reattaching)
+
+    def _reap_reattaching(self) -> None:
+        if self._reattaching is None:
+            return
+        (child, exited), self._reattaching = self._reattaching, None
+        self._selector.unregister(exited)
+        os.close(exited)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        log("the sessions are attached" if status == 0 else f"attaching sessions failed ({status})")
+
+    def _end_reattaching(self, connection: Connection) -> None:
+        """Before the hub goes: a child that still attaches would attach what is dead."""
+        if self._reattaching is not None:
+            os.kill(self._reattaching[0], signal.SIGKILL)
+            connection.abort()  # or it might wait for its mount, and could not be killed
+            self._reap_reattaching()
+
+
+# A first start that ends by itself would end the same way again, unless another worker was still going.
+_START_FAILED = frozenset(range(1, 128)) - {Busy.exit_code}
+
+
+def _route_signals(signals: socket.socket, wake: socket.socket) -> None:
+    for end in (signals, wake):
+        end.setblocking(False)
+    signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
+    for number in STOP_SIGNALS:
+        signal.signal(number, lambda *_: None)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="engramfs daemon", description="Keep an engramfs worker running.")
+    parser.add_argument("--state", required=True)
+    parser.add_argument("--run", required=True)
+    parser.add_argument("--config")
+    places = parser.parse_args()
+    try:
+        return run(places.state, places.run, places.config)
+    except EngramError as error:
+        os.write(2, f"engramfs: {error}\n".encode(errors="replace"))
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""The run directory: what a daemon keeps while it runs, and which keeper holds it.
+
+    <run>/fs            the hub, a mount point
+    <run>/control       the control socket
+    <run>/sessions/     one JSON file for each session
+    <run>/keeper.lock   held by the one keeper; holds its pid
+
+It is 0700: nobody else reaches the hub, whatever the modes inside.
+"""
+
+import fcntl
+import os
+
+from engramfs.errors import Busy, Refused, Unavailable
+
+
+class RunDirectory:
+    """A run directory, created when missing and held until `close`.
+
+    Raises `Busy` naming the pid of the keeper that holds it, `Refused` when it is someone else's,
+    `Unavailable` when it cannot be made. `path` is free of symbolic links.
+    """
+
+    def __init__(self, path: str) -> None:
+        try:
+            os.makedirs(path, mode=0o700, exist_ok=True)
+            self.path = os.path.realpath(path)
+            _make_private(self.path)
+            for name in ("fs", "sessions"):
+                _make(os.path.join(self.path, name))
+            self._lock = _lock(self.path)
+        except OSError as error:
+            do = "choose another place with --run"
+            raise Unavailable(f"cannot use {error.filename or path}: {error.strerror}; {do}") from error
+
+    @property
+    def hub(self) -> str:
+        return os.path.join(self.path, "fs")
+
+    @property
+    def control(self) -> str:
+        return os.path.join(self.path, "control")
+
+    def has_sessions(self) -> bool:
+        return any(name.endswith(".json") for name in os.listdir(os.path.join(self.path, "sessions")))
+
+    def close(self) -> None:
+        os.ftruncate(self._lock, 0)
+        os.close(self._lock)
+
+
+def _make_private(path: str) -> None:
+    found = os.stat(path)
+    if found.st_uid != os.geteuid():
+        raise Refused(f"{path} belongs to uid {found.st_uid}; choose another place with --run")
+    if found.st_mode & 0o077:
+        os.chmod(path, 0o700)
+
+
+def _make(path: str) -> None:
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        # Not looked at: the hub may still carry the mount of a dead daemon.
+        return
+
+
+def _lock(path: str) -> int:
+    descriptor = os.open(os.path.join(path, "keeper.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        pid = os.pread(descriptor, 20, 0).decode(errors="replace").strip() or "unknown"
+        os.close(descriptor)
+        raise Busy(f"a daemon runs already in {path} (pid {pid}); engramfs down stops it") from None
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    return descriptor
