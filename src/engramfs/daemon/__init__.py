@@ -9,5 +9,5 @@ rpc              JSON-RPC 2.0 messages, and errors as they cross the control soc
 control_socket   the unix socket in the run directory
 control          its server, in the worker
 client           its client, in the command line
-shapes           stores and versions as JSON documents
+stores           stores as a whole: created, changed, archived, deleted, described
 """

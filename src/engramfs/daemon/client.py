@@ -6,6 +6,7 @@ Concurrency. One connection for each call, so a client may be shared and nothing
 import contextlib
 import socket
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
@@ -28,7 +29,7 @@ class ControlClient:
 
     def call(
         self, method: str, *, progress: Progress | None = None, timeout: float | None = None, **params: object
-    ) -> object:
+    ) -> Any:
         """The result of `method`. Raises what the method raised, and `NoDaemon` when none answers."""
         limit = self.timeout if timeout is None else timeout
         with control_socket.connect(self.run_dir, limit) as connection:
@@ -45,7 +46,7 @@ class ControlClient:
 
     def _exchange(
         self, connection: socket.socket, method: str, params: dict[str, object], progress: Progress | None
-    ) -> object:
+    ) -> Any:
         # A server that refuses us answers and closes at once: then its answer is still to be read.
         with contextlib.suppress(BrokenPipeError):
             connection.sendall(rpc.request(1, method, params))

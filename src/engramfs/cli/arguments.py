@@ -1,0 +1,56 @@
+"""Arguments that several commands take: stores, references to versions, directories."""
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from engramfs.cli.invocation import Invocation
+from engramfs.errors import EngramError, UsageError
+from engramfs.model.names import check_store_name
+
+if TYPE_CHECKING:
+    from engramfs.history.repository import Repository
+    from engramfs.model.reference import Reference
+
+
+def complete_stores(context: click.Context, _argument: click.Parameter, prefix: str) -> list[str]:
+    """The stores whose names begin with `prefix`, for a shell, whose prompt an error would garble."""
+    from engramfs.history import catalog
+    from engramfs.history.repository import Repository
+
+    locations = context.ensure_object(Invocation).locations
+    try:
+        with Repository.open(locations.state) as repository, repository.engine.reading() as reader:
+            return [store.name for store in catalog.every(reader, prefix)]
+    except EngramError:
+        return []
+
+
+def refer(repository: "Repository", text: str) -> "Reference":
+    """What `text` refers to, given the stores there are. Raises `UsageError` and `InvalidName`."""
+    from engramfs.history import catalog
+    from engramfs.model.reference import parse_reference
+
+    with repository.engine.reading() as reader:
+        return parse_reference(text, lambda name: catalog.find(reader, name) is not None)
+
+
+def must_be_directory(path: str) -> str:
+    """`path`, absolute, if it is a directory. Raises `UsageError`."""
+    if not os.path.isdir(path):
+        what = "is not a directory" if os.path.exists(path) else "does not exist"
+        raise UsageError(f"{path} {what}; give a directory")
+    return os.path.abspath(path)
+
+
+def now() -> int:
+    """Nanoseconds since 1970: the clock of commands."""
+    return time.time_ns()
+
+
+store_argument = click.argument(
+    "name", metavar="STORE", type=check_store_name, shell_complete=complete_stores
+)
+reference_argument = click.argument("reference", metavar="STORE[@N][:PATH]", shell_complete=complete_stores)

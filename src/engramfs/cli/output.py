@@ -1,0 +1,136 @@
+"""What commands print: tables, colour and progress on a terminal, plain text elsewhere, JSON on request.
+
+Names and messages come from agents; `visible` keeps control characters in them from reaching a terminal.
+"""
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+
+import click
+
+Cell = str | tuple[str, str]  # text, or text and its colour
+Progress = Callable[[int, int, int, int], None]  # done, total, done bytes, total bytes
+
+
+def visible(text: str) -> str:
+    """`text` with whatever does not print written as an escape, on one line."""
+    if text.isprintable():
+        return text
+    return "".join(_escaped(character) for character in text)
+
+
+def _escaped(character: str) -> str:
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that is not UTF-8
+        return f"\\x{code - 0xDC00:02x}"
+    return character.encode("unicode_escape").decode("ascii")
+
+
+class Output:
+    """The two ways to answer: `document` for programs, everything else for people."""
+
+    def __init__(self, *, json: bool) -> None:
+        self.json = json
+
+    def document(self, value: object) -> None:
+        """Print `value` as JSON."""
+        click.echo(json.dumps(value, indent=2 if sys.stdout.isatty() else None))
+
+    def line(self, *cells: Cell, separator: str = "  ") -> None:
+        """Print those cells that are not empty beside each other; colours appear on a terminal only."""
+        click.echo(separator.join(_styled(cell) for cell in cells if _text(cell)))
+
+    def raw(self, content: bytes) -> None:
+        """Print bytes as they are."""
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+
+    def table(self, headers: Sequence[str], rows: Sequence[Sequence[Cell]], *, right: str = "") -> None:
+        """Print a table; `right` names the headers, separated by blanks, whose columns align right."""
+        aligned = [header in right.split() for header in headers]
+        if sys.stdout.isatty():
+            _print_rich_table(headers, rows, aligned)
+        else:
+            _print_plain_table(headers, rows, aligned)
+
+    def note(self, text: str) -> None:
+        """Say something beside the result, on stderr."""
+        shown = json.dumps({"note": text}) if self.json else click.style(visible(text), dim=True)
+        click.echo(shown, err=True)
+
+    @contextlib.contextmanager
+    def progress(self, label: str) -> Iterator[Progress]:
+        """A call that moves a progress bar on a terminal, and does nothing elsewhere."""
+        if not sys.stderr.isatty() or self.json:
+            yield lambda _done, _total, _done_bytes, _total_bytes: None
+            return
+        with _rich_progress(label) as move:
+            yield move
+
+    @contextlib.contextmanager
+    def activity(self, label: str) -> Iterator[Callable[[str], None]]:
+        """A call that says on a terminal what is going on, for work whose end is not known."""
+        if not sys.stderr.isatty() or self.json:
+            yield lambda _text: None
+            return
+        from rich.console import Console
+        from rich.text import Text
+
+        with Console(stderr=True).status(label) as status:
+            yield lambda text: status.update(Text(f"{label} {visible(text)}"))
+
+
+def _text(cell: Cell) -> str:
+    return visible(cell if isinstance(cell, str) else cell[0])
+
+
+def _styled(cell: Cell) -> str:
+    return visible(cell) if isinstance(cell, str) else click.style(visible(cell[0]), fg=cell[1])
+
+
+def _print_plain_table(headers: Sequence[str], rows: Sequence[Sequence[Cell]], aligned: list[bool]) -> None:
+    lines = [list(headers), *([_text(cell) for cell in row] for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(headers))]
+    for line in lines:
+        cells = [
+            text.rjust(width) if right else text.ljust(width)
+            for text, width, right in zip(line, widths, aligned, strict=True)
+        ]
+        click.echo("  ".join(cells).rstrip())
+
+
+def _print_rich_table(headers: Sequence[str], rows: Sequence[Sequence[Cell]], aligned: list[bool]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False)
+    for header, right in zip(headers, aligned, strict=True):
+        table.add_column(header, justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_text(cell), "" if isinstance(cell, str) else cell[1]) for cell in row))
+    Console(highlight=False).print(table)
+
+
+@contextlib.contextmanager
+def _rich_progress(label: str) -> Iterator[Progress]:
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, TextColumn
+    from rich.progress import Progress as Bars
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(binary_units=True))
+    files = TextColumn("{task.fields[files]} files")
+    with Bars(*columns, files, Remaining(), console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task(label, total=None, files="0")
+
+        def move(done: int, total: int, done_bytes: int, total_bytes: int) -> None:
+            bars.update(task, completed=done_bytes, total=total_bytes or None, files=f"{done}/{total}")
+
+        yield move

@@ -1,0 +1,88 @@
+"""A daemon of our own: started detached, and waited for until it answers."""
+
+import os
+import sys
+import time
+
+from engramfs.cli.invocation import Invocation
+from engramfs.errors import Conflict, EngramError, NoDaemon, NotFound, Refused, Unavailable, UsageError
+
+PATIENCE = 15.0  # seconds until a started daemon answers
+_BY_EXIT_CODE = {kind.exit_code: kind for kind in (UsageError, NotFound, Conflict, Refused)}
+
+
+def start_daemon(invocation: Invocation) -> bool:
+    """Start a daemon unless one answers; whether one was started.
+
+    Raises what the daemon said last when it ended at once, and `EngramError` when it does not answer.
+    """
+    if invocation.client.is_running():
+        return False
+    log = _open_log(invocation)
+    try:
+        begin = os.lseek(log, 0, os.SEEK_END)
+        process = _spawn([*invocation.locations.options(), "daemon"], log)
+    finally:
+        os.close(log)
+    deadline = time.monotonic() + PATIENCE
+    while not _answers(invocation, deadline):
+        status = _exit_status(process)
+        if status is not None and not invocation.client.is_running():
+            raise _why_ended(invocation, begin, status)
+        if time.monotonic() > deadline:
+            log_path = invocation.locations.daemon_log
+            raise EngramError(f"the daemon does not answer after {PATIENCE:g} s; {log_path} may say why")
+        time.sleep(0.01)
+    return True
+
+
+def _open_log(invocation: Invocation) -> int:
+    locations = invocation.locations
+    try:
+        os.makedirs(locations.run, mode=0o700, exist_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        return os.open(locations.daemon_log, flags, 0o600)
+    except OSError as error:
+        raise Unavailable(
+            f"cannot write {locations.daemon_log}: {error.strerror}; choose another place with --run"
+        ) from error
+
+
+def _spawn(arguments: list[str], log: int) -> int:
+    """Run `engramfs` in a session of its own, so that no terminal's signals reach it."""
+    return os.posix_spawn(
+        sys.executable,
+        [sys.executable, "-m", "engramfs", *arguments],
+        os.environ,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_DUP2, log, 1),
+            (os.POSIX_SPAWN_DUP2, log, 2),
+        ],
+        setsid=True,
+    )
+
+
+def _answers(invocation: Invocation, deadline: float) -> bool:
+    try:
+        invocation.client.call("ping", timeout=max(0.1, deadline - time.monotonic()))
+    except NoDaemon:
+        return False
+    return True
+
+
+def _exit_status(process: int) -> int | None:
+    ended, status = os.waitpid(process, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if ended else None
+
+
+def _why_ended(invocation: Invocation, begin: int, status: int) -> EngramError:
+    path = invocation.locations.daemon_log
+    with open(path, "rb") as file:
+        file.seek(begin)
+        lines = [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]
+    said = [line for line in lines if line.startswith("engramfs: ")] or lines
+    kind = _BY_EXIT_CODE.get(status, Unavailable)
+    if not said:
+        return kind(f"the daemon ended at once with exit status {status}; see {path}")
+    return kind(said[-1].removeprefix("engramfs keeper: ").removeprefix("engramfs: "))

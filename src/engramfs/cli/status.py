@@ -1,0 +1,51 @@
+"""`engramfs status`: what the daemon serves, and what went wrong."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from engramfs.cli.command import Command
+from engramfs.cli.invocation import Invocation, pass_invocation
+from engramfs.cli.output import Output
+from engramfs.model.quantities import format_size
+
+
+@click.command("status", cls=Command, short_help="What the daemon serves, what failed.")
+@pass_invocation
+def command(invocation: Invocation) -> None:
+    """Show the daemon, its sessions, open batches, the journal and the last failures."""
+    status = invocation.client.call("status")
+    if invocation.json:
+        invocation.output.document(status)
+    else:
+        _print(invocation.output, status)
+
+
+def _print(output: Output, status: dict[str, Any]) -> None:
+    worker, journal = status["worker"], status["journal"]
+    restarts = f"{worker['restarts']} restarts" if worker["restarts"] else "never restarted"
+    output.line(("worker  ", "cyan"), f"pid {worker['pid']}, since {worker['started']}, {restarts}")
+    output.line(("mount   ", "cyan"), str(status["mount"]))
+    size = format_size(journal["bytes"])
+    output.line(("journal ", "cyan"), f"{journal['records']} records not sealed yet, {size}")
+    for title in ("sessions", "batches", "failures"):
+        rows = status[title]
+        output.line((f"{title:<8}", "red" if title == "failures" and rows else "cyan"), str(len(rows)))
+        if rows:
+            _print_rows(output, rows)
+
+
+def _print_rows(output: Output, rows: Sequence[dict[str, Any]]) -> None:
+    """A table of what the rows hold; a list is shown by its length."""
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    output.table(
+        [column.replace("_", " ").upper() for column in columns],
+        [[_shown(row.get(column)) for column in columns] for row in rows],
+    )
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return ""
+    return str(len(value)) if isinstance(value, list) else str(value)
