@@ -6,7 +6,10 @@ commit       one batch becomes one version
 tree         a store's tree at its head or at a version
 log          versions and their changes, newest first
 diff         what differs between two trees
+graft        what makes the head equal to a wanted tree, below a path
 restore      an old tree or file becomes the head again
-importing, exporting   whole trees from and to plain directories
+importing    a plain directory becomes a store's tree (plain_directory, file_contents)
+exporting    a store's tree becomes a plain directory
 verify       whether everything that was recorded is still so
+backup       a consistent copy while others write
 """

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from engramfs.errors import AlreadyExists, Archived, NotFound, UsageError
+from engramfs.errors import AlreadyExists, Archived, Corrupt, NotFound, UsageError
 from engramfs.model.names import check_store_name, kind_of
 from engramfs.model.store import Conflicts, Head, Limits, Store
 from engramfs.storage import keys
@@ -83,7 +83,10 @@ def get(reader: Reader, identifier: int) -> Store:
     value = reader.get(Table.STORES, keys.u32(identifier))
     if value is None:
         raise NotFound(f"there is no store number {identifier}")
-    return _decode_store(value)
+    try:
+        return _decode_store(value)
+    except msgspec.MsgspecError as error:
+        raise Corrupt(f"the row of store number {identifier} cannot be read; run engramfs verify") from error
 
 
 def find(reader: Reader, name: str) -> Store | None:
@@ -132,7 +135,10 @@ def head(reader: Reader, identifier: int) -> Head:
     value = reader.get(Table.HEADS, keys.u32(identifier))
     if value is None:
         raise NotFound(f"there is no store number {identifier}")
-    return _decode_head(value)
+    try:
+        return _decode_head(value)
+    except msgspec.MsgspecError as error:
+        raise Corrupt(f"the head of store number {identifier} cannot be read; run engramfs verify") from error
 
 
 def put_head(writer: Writer, identifier: int, value: Head) -> None:

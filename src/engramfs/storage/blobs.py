@@ -84,9 +84,14 @@ def part(reader: Reader, digest: bytes, number: int) -> bytes:
     return unpack(digest, value)
 
 
+def count_parts(size: int) -> int:
+    """How many parts a content of `size` bytes has."""
+    return (size + PART - 1) // PART
+
+
 def parts(reader: Reader, digest: bytes, size: int) -> Iterator[bytes]:
     """All parts of a content of `size` bytes, in order."""
-    for number in range((size + PART - 1) // PART):
+    for number in range(count_parts(size)):
         yield part(reader, digest, number)
 
 
@@ -95,18 +100,18 @@ def read(reader: Reader, digest: bytes, size: int) -> bytes:
     return b"".join(parts(reader, digest, size))
 
 
-def damage(reader: Reader, digest: bytes, size: int) -> str | None:
-    """What is wrong with a stored content, or None: its parts, size and SHA-256."""
+def damage(digest: bytes, size: int, parts: Iterable[bytes]) -> str | None:
+    """What is wrong with a stored content, given its parts as `parts` reads them, or None."""
     found = hashlib.sha256()
     length = 0
     try:
-        for piece in parts(reader, digest, size):
+        for piece in parts:
             found.update(piece)
             length += len(piece)
     except Corrupt as error:
         return error.message
     if length != size:
-        return f"blob {digest.hex()} has {length} bytes instead of {size}"
+        return f"blob {digest.hex()} has {length:,} bytes instead of {size:,}"
     if found.digest() != digest:
         return f"blob {digest.hex()} holds another content ({found.hexdigest()})"
     return None

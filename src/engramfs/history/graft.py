@@ -1,0 +1,231 @@
+"""Make what a store holds at one path equal to a wanted tree, as the rows and changes of a commit.
+
+Restoring and importing both end here. Directories that are there keep their node; so do files, unless two
+files want the same one. Names with the same `identity` become names of one node (hard links).
+
+Functions take a transaction; what they say holds for its snapshot, so the commit is written in the same
+write transaction, or while nobody else can write.
+"""
+
+from collections import Counter
+from collections.abc import Hashable, Iterable
+
+import msgspec
+
+from engramfs.errors import QuotaExceeded
+from engramfs.history import catalog
+from engramfs.history.commit import RowChange
+from engramfs.history.tree import HeadTree, places, walk
+from engramfs.model.entry import ROOT_NODE, Entry, Kind
+from engramfs.model.quantities import format_size
+from engramfs.model.store import Store
+from engramfs.model.version import Change, ChangeKind
+from engramfs.storage.protocol import Reader
+
+replace = msgspec.structs.replace
+Key = tuple[int, bytes]
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What a path shall stand for. `entry.node` is the node that it had before, or 0."""
+
+    path: bytes
+    entry: Entry
+    identity: Hashable
+
+
+class Grafted(msgspec.Struct, frozen=True):
+    """The parts of a commit; no changes when nothing but times and links differs."""
+
+    changes: list[Change]
+    rows: list[RowChange]
+    next_node: int
+    used_delta: int
+    files_delta: int
+
+
+def graft(
+    reader: Reader, store: Store, path: bytes, parent: int, wanted: Iterable[Wanted], *, times: bool
+) -> Grafted:
+    """What makes everything at and below `path` equal to `wanted`, which begins with `path` itself and has
+    directories before what is in them.
+
+    `parent` is the node of the directory that holds `path`. With `times`, an entry that differs in times
+    alone takes those of `wanted`. Raises `QuotaExceeded`.
+    """
+    return _Graft(reader, store, path, parent, list(wanted), times).result()
+
+
+class _Graft:
+    def __init__(
+        self, reader: Reader, store: Store, path: bytes, parent: int, wanted: list[Wanted], times: bool
+    ) -> None:
+        self._reader = reader
+        self._store = store
+        self._tree = HeadTree(reader, store)
+        self._head = catalog.head(reader, store.id)
+        self._scope = path
+        self._parent = parent
+        self._wanted = wanted
+        self._times = times
+        self._current = dict(walk(self._tree, path))
+        self._current_rows = {self._key(one, self._current): entry for one, entry in self._current.items()}
+        self._next_node = self._head.next_node
+        self._nodes: dict[Hashable, int] = {}  # identity → node
+        self._taken: set[int] = set()
+        self._outside: dict[int, list[tuple[Key, Entry]]] = {}
+
+    def result(self) -> Grafted:
+        self._assign_nodes()
+        target = self._target()
+        rows = {self._key(one, target): entry for one, entry in target.items()}
+        links = Counter(entry.node for entry in rows.values() if entry.kind is not Kind.DIRECTORY)
+        rows = {key: self._with_links(entry, links) for key, entry in rows.items()}
+        used, files = self._count(rows)
+        if used > 0 and self._head.used + used > self._store.limits.quota:
+            raise over_quota(self._store, self._head.used + used)
+        return Grafted(
+            changes=self._changes(target),
+            rows=[*self._row_changes(rows), *self._links_outside(links)],
+            next_node=self._next_node,
+            used_delta=used,
+            files_delta=files,
+        )
+
+    def _key(self, path: bytes, entries: dict[bytes, Entry]) -> Key:
+        """Where the row of `path` is, in a tree whose directories are in `entries`."""
+        above, _, name = path.rpartition(b"/")
+        if path == self._scope:
+            return (self._parent, name)
+        return (entries[above].node, name)
+
+    # Which node each name gets
+
+    def _assign_nodes(self) -> None:
+        for wanted in self._wanted:
+            current = self._current.get(wanted.path)
+            if current is not None and current.kind is wanted.entry.kind:
+                self._claim(wanted.identity, current.node)
+        for wanted in self._wanted:
+            self._claim(wanted.identity, wanted.entry.node)
+        for wanted in self._wanted:
+            if self._claim(wanted.identity, self._next_node):
+                self._next_node += 1
+
+    def _claim(self, identity: Hashable, node: int) -> bool:
+        """Give `node` to `identity`, if it is free once this path is as wanted."""
+        free = node and identity not in self._nodes and node not in self._taken and not self._elsewhere(node)
+        if free:
+            self._nodes[identity] = node
+            self._taken.add(node)
+        return bool(free)
+
+    def _elsewhere(self, node: int) -> list[tuple[Key, Entry]]:
+        """The names that a node has outside the path."""
+        if self._scope == b"" or node >= self._head.next_node:
+            return []
+        found = self._outside.get(node)
+        if found is None:
+            found = self._outside[node] = [
+                ((parent, name), entry)
+                for parent, name, entry in places(self._reader, self._store.id, self._tree, node)
+                if (parent, name) not in self._current_rows
+            ]
+        return found
+
+    # The tree afterwards
+
+    def _target(self) -> dict[bytes, Entry]:
+        target: dict[bytes, Entry] = {}
+        for wanted in self._wanted:
+            node = self._nodes[wanted.identity]
+            current = self._current.get(wanted.path)
+            entry = replace(
+                wanted.entry, node=node, origin=wanted.entry.origin or self._origin(node, current)
+            )
+            if current is not None and entry.looks_like(current):
+                entry = self._unchanged(entry, current)
+            target[wanted.path] = entry
+        return target
+
+    def _origin(self, node: int, current: Entry | None) -> int:
+        return current.origin if current is not None and current.node == node else node
+
+    def _unchanged(self, entry: Entry, current: Entry) -> Entry:
+        if not self._times or entry.mtime == current.mtime:
+            return replace(current, node=entry.node)
+        return replace(entry, origin=current.origin)
+
+    def _with_links(self, entry: Entry, links: Counter[int]) -> Entry:
+        count = 1 if entry.kind is Kind.DIRECTORY else links[entry.node]
+        return entry if entry.links == count else replace(entry, links=count)
+
+    # What to write
+
+    def _row_changes(self, rows: dict[Key, Entry]) -> Iterable[RowChange]:
+        for key in self._current_rows.keys() - rows.keys():
+            yield RowChange(*key, None)
+        for key, entry in rows.items():
+            current = self._current_rows.get(key)
+            if current != entry:
+                yield RowChange(*key, entry, recorded=not entry.same_but_for_times(current))
+
+    def _links_outside(self, links: Counter[int]) -> Iterable[RowChange]:
+        """Other names of the nodes that lost some here."""
+        before = Counter(e.node for e in self._current_rows.values() if e.kind is not Kind.DIRECTORY)
+        for node in before:
+            elsewhere = self._elsewhere(node)
+            for key, entry in elsewhere:
+                count = len(elsewhere) + links[node]
+                if entry.links != count:
+                    yield RowChange(*key, replace(entry, links=count))
+
+    def _count(self, rows: dict[Key, Entry]) -> tuple[int, int]:
+        """Bytes of files and number of nodes, more or fewer; the root is not counted."""
+        before = {entry.node: entry for entry in self._current_rows.values()}
+        after = {entry.node: entry for entry in rows.values()}
+        used = files = 0
+        for node in (before.keys() | after.keys()) - {ROOT_NODE}:
+            if not self._elsewhere(node):
+                used += _bytes(after.get(node)) - _bytes(before.get(node))
+                files += (node in after) - (node in before)
+        return used, files
+
+    def _changes(self, target: dict[bytes, Entry]) -> list[Change]:
+        changes = [
+            _change(ChangeKind.DELETED, path, entry)
+            for path, entry in self._current.items()
+            if path not in target
+        ]
+        for path, entry in target.items():
+            current = self._current.get(path)
+            if current is None:
+                changes.append(_change(ChangeKind.CREATED, path, entry))
+            elif not entry.looks_like(current):
+                changes.append(_change(ChangeKind.MODIFIED, path, entry, from_digest=current.digest))
+        return changes
+
+
+def over_quota(store: Store, size: int) -> QuotaExceeded:
+    quota = format_size(store.limits.quota)
+    return QuotaExceeded(
+        f"store {store.name} would hold {format_size(size)}, over its quota of {quota}; "
+        f"raise it (engramfs store set {store.name} --quota) or remove files"
+    )
+
+
+def _bytes(entry: Entry | None) -> int:
+    return entry.size if entry is not None and entry.kind is Kind.FILE else 0
+
+
+def _change(op: ChangeKind, path: bytes, entry: Entry, from_digest: bytes = b"") -> Change:
+    return Change(
+        op=op,
+        path=path,
+        kind=entry.kind,
+        mode=entry.mode,
+        size=entry.size,
+        digest=entry.digest,
+        origin=entry.origin,
+        from_digest=from_digest,
+    )

@@ -1,0 +1,108 @@
+"""A plain directory becomes the tree of a store, as one version.
+
+Contents go into the log first, in transactions of bounded size, so that memory stays bounded however
+large the files are; the commit that names them comes last. An import that fails leaves at most blobs that
+no version names.
+
+Concurrency. `plan` holds no transaction while it reads files. The head must not move between it and the
+commit: the caller is the one writer.
+"""
+
+import os
+from collections.abc import Callable
+
+from engramfs.errors import FileTooLarge
+from engramfs.history.commit import Commit
+from engramfs.history.file_contents import FileContents, PutBlobs
+from engramfs.history.graft import Wanted, graft, over_quota
+from engramfs.history.plain_directory import Found, scan
+from engramfs.history.repository import Repository
+from engramfs.model.author import Author
+from engramfs.model.entry import Entry, Kind
+from engramfs.model.names import printable
+from engramfs.model.quantities import format_size
+from engramfs.model.store import Store
+from engramfs.storage import keys
+
+Progress = Callable[[int, int, int, int], None]  # files done, of all; bytes done, of all
+
+
+def plan(
+    repository: Repository,
+    store: Store,
+    directory: bytes,
+    author: Author,
+    now: int,
+    message: str = "",
+    progress: Progress = lambda *_: None,
+    put_blobs: PutBlobs | None = None,
+) -> Commit:
+    """Store the contents of `directory`, and return the commit that makes the head equal to it.
+
+    Regular files, directories, symlinks and hard links are kept, with modes, mtimes and `user.*`
+    attributes; what is at the head and not in the directory is deleted; `.versions` at the root of the
+    directory is passed over. Without a difference there are no changes, so no version. `put_blobs` runs a
+    body in a write transaction (default: `repository.transact`).
+
+    Raises `UsageError`, `NotFound` and `Conflict` as `plain_directory.scan` does, `FileTooLarge` and
+    `QuotaExceeded` before anything is stored.
+    """
+    found = scan(directory)
+    files = {_identity(one): one for one in found if one.kind is Kind.FILE}
+    _check_limits(store, directory, list(files.values()))
+    contents = FileContents(repository.engine, directory, put_blobs or repository.transact)
+    digests = {}
+    done, total = 0, sum(one.size for one in files.values())
+    for count, (identity, one) in enumerate(files.items(), start=1):
+        digests[identity] = contents.store(one)
+        done += one.size
+        progress(count, len(files), done, total)
+    contents.flush()
+    wanted = [_wanted(one, digests.get(_identity(one), b""), now) for one in found]
+    with repository.engine.reading() as reader:
+        grafted = graft(reader, store, b"", keys.NO_PARENT, wanted, times=True)
+    return Commit(
+        store=store.id,
+        author=author,
+        via="import",
+        time=now,
+        changes=grafted.changes,
+        rows=grafted.rows,
+        next_node=grafted.next_node,
+        used_delta=grafted.used_delta,
+        files_delta=grafted.files_delta,
+        message=message or f"import of {printable(directory)}",
+    )
+
+
+def _identity(one: Found) -> tuple[int, int] | bytes:
+    """Equal for the names of one file. A directory that is mounted twice is two directories."""
+    return one.path if one.kind is Kind.DIRECTORY else (one.device, one.inode)
+
+
+def _wanted(one: Found, digest: bytes, now: int) -> Wanted:
+    entry = Entry(
+        node=0,
+        kind=one.kind,
+        mode=one.mode,
+        size=one.size,
+        mtime=one.mtime,
+        ctime=now,
+        digest=digest,
+        target=one.target,
+        xattrs=one.xattrs,
+    )
+    return Wanted(one.path, entry, _identity(one))
+
+
+def _check_limits(store: Store, directory: bytes, files: list[Found]) -> None:
+    for one in files:
+        if one.size > store.limits.max_file_size:
+            raise FileTooLarge(
+                f"{printable(os.path.join(directory, one.path))} is {format_size(one.size)}, over the "
+                f"{format_size(store.limits.max_file_size)} that {store.name} allows "
+                f"(engramfs store set {store.name} --max-file-size)"
+            )
+    total = sum(one.size for one in files)
+    if total > store.limits.quota:
+        raise over_quota(store, total)

@@ -1,0 +1,97 @@
+"""An old tree, directory or file becomes the head again, as a new version."""
+
+import msgspec
+
+from engramfs.errors import Conflict, NotFound
+from engramfs.history.commit import Commit
+from engramfs.history.graft import Wanted, graft
+from engramfs.history.tree import HeadTree, Tree, resolve, tree_at, walk
+from engramfs.model.author import Author
+from engramfs.model.entry import Entry, Kind
+from engramfs.model.names import printable
+from engramfs.model.store import Store
+from engramfs.storage import keys
+from engramfs.storage.protocol import Reader
+
+replace = msgspec.structs.replace
+
+
+def plan(
+    reader: Reader,
+    store: Store,
+    number: int,
+    path: bytes | None,
+    author: Author,
+    now: int,
+    message: str = "",
+) -> Commit:
+    """The commit that makes `path` (None or empty: everything) what it was in version `number`.
+
+    Files and directories that are still there keep their node; others get back the one that they had, if
+    it is free. Directories above `path` that are gone come back too, with nothing else in them. Modes and
+    mtimes are those of then. Without a difference there are no changes, so no version. `reader` must be
+    the transaction that the commit is written in, unless nobody else can write meanwhile.
+
+    Raises `NotFound` when the version, or the path in it, does not exist, `Conflict` when a file is where
+    a directory above `path` was, and `QuotaExceeded`.
+    """
+    path = b"/".join(name for name in (path or b"").split(b"/") if name not in (b"", b"."))
+    tree = tree_at(reader, store, number)
+    if resolve(tree, path) is None:
+        raise NotFound(
+            f"{printable(path)} is not in {store.name}@{number}; engramfs log {store.name} {printable(path)} "
+            "shows the versions that have it"
+        )
+    scope, parent = _place(reader, store, path)
+    wanted = [_wanted(where, entry, now) for where, entry in _missing_above(tree, scope, path)]
+    wanted += [_wanted(where, entry, now) for where, entry in walk(tree, path)]
+    grafted = graft(reader, store, scope, parent, wanted, times=False)
+    suffix = b":" + path if path else b""
+    return Commit(
+        store=store.id,
+        author=author,
+        via="restore",
+        time=now,
+        changes=grafted.changes,
+        rows=grafted.rows,
+        next_node=grafted.next_node,
+        used_delta=grafted.used_delta,
+        files_delta=grafted.files_delta,
+        message=message or f"restore of {store.name}@{number}{printable(suffix)}",
+    )
+
+
+def _place(reader: Reader, store: Store, path: bytes) -> tuple[bytes, int]:
+    """Where to begin: `path`, or the first directory above it that is gone; and the node that holds it."""
+    if not path:
+        return b"", keys.NO_PARENT
+    head = HeadTree(reader, store)
+    parent = head.root()
+    names = path.split(b"/")
+    for depth, name in enumerate(names[:-1], start=1):
+        above = head.lookup(parent.node, name)
+        where = b"/".join(names[:depth])
+        if above is None:
+            return where, parent.node
+        if above.kind is not Kind.DIRECTORY:
+            raise Conflict(
+                f"{printable(where)} in {store.name} is not a directory now; rename it, or restore it first"
+            )
+        parent = above
+    return path, parent.node
+
+
+def _missing_above(tree: Tree, scope: bytes, path: bytes) -> list[tuple[bytes, Entry]]:
+    """The old directories from `scope` down to the one above `path`."""
+    found = []
+    where = path
+    while len(where) > len(scope):
+        where = where.rpartition(b"/")[0]
+        entry = resolve(tree, where)
+        if entry is not None:
+            found.append((where, entry))
+    return found[::-1]
+
+
+def _wanted(path: bytes, entry: Entry, now: int) -> Wanted:
+    return Wanted(path, replace(entry, ctime=now), entry.node)
