@@ -10,12 +10,13 @@ to the log writer; the next batch may be opened and cut meanwhile, since `Base` 
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 import trio
 
-from engramfs.errors import Archived
+from engramfs.errors import Archived, NotFound
 from engramfs.history import commit as commits
 from engramfs.history.commit import Commit, RowChange
 from engramfs.model.author import Author
@@ -25,6 +26,7 @@ from engramfs.model.store import Head, Store
 from engramfs.model.version import Version
 from engramfs.storage import keys
 from engramfs.storage.journal import Record
+from engramfs.storage.protocol import Writer
 from engramfs.vfs.batch import Batch, Name, touched_by
 from engramfs.vfs.cut import Base, Cut, Cutter
 from engramfs.vfs.node import Node
@@ -169,9 +171,7 @@ class LiveStore:
             return None
         self._base.expect(cut)
         self.coming.append(cut)
-        self.resources.writer.submit(
-            lambda writer: commits.apply(writer, cut.ready()), lambda version: self._sealed(cut, version)
-        )
+        self.resources.writer.submit(partial(_write, cut), partial(self._sealed, cut))
         return cut
 
     def _sealed_position(self) -> int:
@@ -294,6 +294,10 @@ class LiveStore:
             node.content = None
             node.born = True
         self._tell(operation, 0)
+        if isinstance(operation, Link):
+            self._tell(
+                Update(operation.entry), 0
+            )  # the kernel may still hold the node of an open, deleted file
 
     def remember(self, what: str) -> None:
         """Keep a refusal or conflict for `status` and `.versions/status`."""
@@ -308,6 +312,13 @@ class LiveStore:
         for view in self.views:
             if view.number != origin:
                 view.changed(operation)
+
+
+def _write(cut: Cut, writer: Writer) -> Version | None:
+    try:
+        return commits.apply(writer, cut.ready())
+    except NotFound:  # the store was deleted meanwhile, and its log with it
+        return None
 
 
 def _directories(operation: Operation) -> set[int]:

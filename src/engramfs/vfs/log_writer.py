@@ -52,9 +52,9 @@ class Submitter(Protocol):
 class LogWriter:
     """Hand jobs over with `submit` or `run`; `serve` is the task that does them."""
 
-    def __init__(self, repository: Repository, on_trouble: Callable[[str], None]) -> None:
+    def __init__(self, repository: Repository) -> None:
         self._repository = repository
-        self._on_trouble = on_trouble
+        self.on_trouble: Callable[[str], None] = _ignore
         self._jobs: deque[_Job[Any]] = deque()
         self._arrived = trio.Event()
         self._limiter = trio.CapacityLimiter(1)
@@ -147,7 +147,7 @@ class LogWriter:
         if reason != self.trouble:
             self.trouble = reason
             log.error("sealing failed, it is tried again", reason=reason, exc_info=error)
-            self._on_trouble(f"sealing failed, it is tried again: {reason}")
+            self.on_trouble(f"sealing failed, it is tried again: {reason}")
         return False
 
     def _finish(self, job: _Job[Any], result: Any) -> None:
@@ -155,4 +155,8 @@ class LogWriter:
             job.done(result)
         except Exception as error:
             log.exception("what follows a commit failed")
-            self._on_trouble(f"what follows a commit failed: {type(error).__name__}: {error}")
+            self.on_trouble(f"what follows a commit failed: {type(error).__name__}: {error}")
+
+
+def _ignore(_what: str) -> None:
+    pass

@@ -49,6 +49,12 @@ class StoreTree:
     def next_node(self) -> int:
         return self._next_node
 
+    def set_aside(self, count: int) -> int:
+        """The first of `count` node ids that will not be given out here."""
+        first = self._next_node
+        self._next_node += count
+        return first
+
     def next_node_at_least(self, identifier: int) -> None:
         """Another way into the log gave node ids out up to here."""
         self._next_node = max(self._next_node, identifier)

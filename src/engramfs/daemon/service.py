@@ -1,0 +1,318 @@
+"""The methods of the control socket: what a running worker does for the command line.
+
+Each takes the parameters by name and answers with plain JSON. Whatever writes goes through the log
+writer, in order with the sealing of batches, and its result is taken over by the live trees.
+"""
+
+import os
+import pwd
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeVar
+
+import msgspec
+import trio
+
+from engramfs.daemon import stores
+from engramfs.daemon.config import Config
+from engramfs.daemon.control import Handler, Notify, Peer
+from engramfs.daemon.sessions import Session, Sessions, graft_store
+from engramfs.errors import UsageError
+from engramfs.history import catalog, commit, importing, log, restore
+from engramfs.history.commit import Commit
+from engramfs.history.repository import Repository
+from engramfs.model.author import Author
+from engramfs.model.names import raw
+from engramfs.model.store import Store
+from engramfs.model.times import format_time
+from engramfs.model.version import Version
+from engramfs.storage.protocol import Writer
+from engramfs.vfs.filesystem import Filesystem
+
+Result = TypeVar("Result")
+Parameters = dict[str, object]
+_NODES = 1 << 22  # node ids set aside for an import or a restore
+
+
+class QueuedRepository(Repository):
+    """The repository as a thread of the worker sees it: what it writes waits its turn at the log writer."""
+
+    def __init__(self, repository: Repository, filesystem: Filesystem) -> None:
+        super().__init__(repository.state, repository.engine, None)
+        self._writer = filesystem.resources.writer
+
+    def transact(self, body: Callable[[Writer], Result]) -> Result:
+        return trio.from_thread.run(self._writer.run, body)
+
+
+class Service:
+    """Everything that the control socket offers; `methods` is the table for the server."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        filesystem: Filesystem,
+        sessions: Sessions,
+        config: Config,
+        mount: str,
+        stop: Callable[[], None],
+    ) -> None:
+        self._repository = QueuedRepository(repository, filesystem)
+        self._filesystem = filesystem
+        self._sessions = sessions
+        self._config = config
+        self._mount = mount
+        self._stop = stop
+        self._started = format_time(time.time_ns())
+
+    def methods(self) -> Mapping[str, Handler]:
+        return {
+            "ping": self.ping,
+            "status": self.status,
+            "barrier": self.barrier,
+            "store.create": self.store_create,
+            "store.set": self.store_set,
+            "store.archive": self.store_archive,
+            "store.delete": self.store_delete,
+            "import": self.import_directory,
+            "restore": self.restore,
+            "session.open": self.session_open,
+            "session.attached": self.session_attached,
+            "session.list": self.session_list,
+            "session.close": self.session_close,
+            "stop": self.stop,
+        }
+
+    # The daemon
+
+    async def ping(self, params: Parameters, peer: Peer, notify: Notify) -> object:
+        return {"pid": os.getpid()}
+
+    async def status(self, params: Parameters, peer: Peer, notify: Notify) -> object:
+        resources = self._filesystem.resources
+        batches = [
+            {"store": store.store.name, "author": store.batch.author.label(), "names": len(store.batch.names)}
+            for store in self._filesystem.stores.values()
+            if store.batch is not None
+        ]
+        return {
+            "worker": {
+                "pid": os.getpid(),
+                "started": self._started,
+                "restarts": int(os.environ.get("ENGRAMFS_RESTARTS", "0")),
+                "last_crash": os.environ.get("ENGRAMFS_LAST_CRASH") or None,
+            },
+            "mount": self._mount,
+            "sessions": [_session_document(session) for session in self._sessions.every()],
+            "batches": batches,
+            "journal": {"records": resources.journal.records, "bytes": resources.journal.size},
+            "failures": [
+                {"time": format_time(failure.time), "store": failure.store, "what": failure.what}
+                for failure in resources.failures
+            ],
+        }
+
+    async def barrier(self, params: Parameters, peer: Peer, notify: Notify) -> object:
+        """Seal what is open, and answer when it is in the log."""
+        await self._filesystem.seal_all()
+        return None
+
+    async def stop(self, params: Parameters, peer: Peer, notify: Notify) -> object:
+        await self._filesystem.seal_all()
+        self._stop()
+        return None
+
+    # Stores
+
+    async def store_create(self, params: Parameters, peer: Peer, notify: Notify) -> object:
+        change = partial(
+            stores.create,
+            self._repository,
+            self._config.store_limits(),
+            now=time.time_ns(),
+            **_given(params, "name", "description", "max_file_size", "quota", "conflicts"),
+        )
+        document: dict[str, Any] = await trio.to_thread.run_sync(change)
+        graft_store(self._filesystem, document["name"])
+        return document
+
+    async def store_set(self, params: Parameters, peer: Peer, notify: Notify) -> object:
+        given = _given(params, "name", "description", "max_file_size", "quota", "conflicts")
+        document = await trio.to_thread.run_sync(partial(stores.change, self._repository, **given))
+        self._describe(document["name"])
+        return document
+
+    async def store_archive(self, params: Parameters, peer: Peer, notify: Notify) -> object:
+        name, archived = _text(params, "name"), bool(params.get("archived", True))
+        store = self._store(name)
+        live = self._filesystem.stores.get(store.id)
+        if live is not None:
+            await live.sealed()
+        change = partial(stores.archive, self._repository, name=name, archived=archived)
+        document = await trio.to_thread.run_sync(change)
+        self._describe(name)
+        return document
+
+    async def store_delete(self, params: Parameters, peer: Peer, notify: Notify) -> object:
+        name = _text(params, "name")
+        store = self._store(name)
+        live = self._filesystem.stores.get(store.id)
+        self._filesystem.drop_store(store)
+        if live is not None:
+            await live.sealed()
+        self._filesystem.hub.remove(f"stores/{name}")
+        return await trio.to_thread.run_sync(partial(stores.delete, self._repository, name=name))
+
+    def _store(self, name: str) -> Store:
+        with self._repository.engine.reading() as reader:
+            return catalog.named(reader, name)
+
+    def _describe(self, name: str) -> None:
+        self._filesystem.describe(self._store(name))
+
+    # Versions
+
+    async def import_directory(self, params: Parameters, peer: Peer, notify: Notify) -> object:
+        """One version out of a directory, as the caller's mount namespace has it."""
+        store = self._writable(_text(params, "store"))
+        directory = _text(params, "directory")
+        planned = partial(
+            importing.plan,
+            self._repository,
+            directory=raw(f"/proc/{peer.pid}/root{directory}"),
+            author=_author(peer),
+            message=str(params.get("message") or f"import of {directory}"),
+            progress=_Progress(notify),
+        )
+        while True:
+            head = await self._quiet_head(store)
+            commit_planned = await trio.to_thread.run_sync(
+                partial(planned, store=self._store(store.name), now=time.time_ns())
+            )
+            version = await self._commit_if_still(commit_planned, head)
+            if not isinstance(version, _Moved):
+                return _version_document(version, commit_planned)
+
+    async def restore(self, params: Parameters, peer: Peer, notify: Notify) -> object:
+        store = self._writable(_text(params, "store"))
+        number, path = params.get("number"), params.get("path")
+        if not isinstance(number, int) or not (path is None or isinstance(path, str)):
+            raise UsageError("restore takes a store, a number and perhaps a path")
+        await self._quiet_head(store)
+
+        def body(writer: Writer) -> tuple[Commit, Version | None]:
+            path_bytes = raw(path) if path is not None else None
+            planned = restore.plan(writer, store, number, path_bytes, _author(peer), time.time_ns())
+            return planned, commit.apply(writer, planned)
+
+        planned, version = await self._filesystem.resources.writer.run(body)
+        self._filesystem.absorb(planned, version)
+        return _version_document(version, planned)
+
+    def _writable(self, name: str) -> Store:
+        with self._repository.engine.reading() as reader:
+            return catalog.writable(reader, name)
+
+    async def _quiet_head(self, store: Store) -> int:
+        """Seal what is open, and set node ids aside that the live tree will not use; the head's number."""
+        live = self._filesystem.store(store.name)
+        await live.sealed()
+        first = live.tree.set_aside(_NODES)
+
+        def body(writer: Writer) -> int:
+            head = catalog.head(writer, store.id)
+            next_node = max(head.next_node, first)
+            catalog.put_head(writer, store.id, msgspec.structs.replace(head, next_node=next_node))
+            return head.number
+
+        return await self._filesystem.resources.writer.run(body)
+
+    async def _commit_if_still(self, planned: Commit, head: int) -> "Version | _Moved | None":
+        def body(writer: Writer) -> "Version | _Moved | None":
+            if catalog.head(writer, planned.store).number != head:
+                return _Moved()
+            return commit.apply(writer, planned)
+
+        version = await self._filesystem.resources.writer.run(body)
+        if not isinstance(version, _Moved):
+            self._filesystem.absorb(planned, version)
+        return version
+
+    # Sessions
+
+    async def session_open(self, params: Parameters, peer: Peer, notify: Notify) -> object:
+        agent, actor, tenant, root = (_optional(params, key) for key in ("agent", "actor", "tenant", "root"))
+        name = self._config.agent(agent).name
+        known = self._sessions.find(name, actor, tenant, root) if root is not None else None
+        if known is not None:
+            return _session_document(await self._sessions.refresh(known)) | {"created": False}
+        return _session_document(await self._sessions.open(agent, actor, tenant)) | {"created": True}
+
+    async def session_attached(self, params: Parameters, peer: Peer, notify: Notify) -> object:
+        return _session_document(self._sessions.attached(_text(params, "id"), _text(params, "root")))
+
+    async def session_list(self, params: Parameters, peer: Peer, notify: Notify) -> object:
+        return [_session_document(session) for session in self._sessions.every()]
+
+    async def session_close(self, params: Parameters, peer: Peer, notify: Notify) -> object:
+        await self._filesystem.seal_all()
+        self._sessions.close(_text(params, "id"))
+        return None
+
+
+class _Moved:
+    """The head is no longer the one that a commit was planned for."""
+
+
+class _Progress:
+    """Tells the client how far an import is, at most ten times a second; called from a thread."""
+
+    def __init__(self, notify: Notify) -> None:
+        self._notify = notify
+        self._next = 0.0
+
+    def __call__(self, done: int, total: int, done_bytes: int, total_bytes: int) -> None:
+        now = time.monotonic()
+        if now >= self._next or done == total:
+            self._next = now + 0.1
+            progress: dict[str, object] = {"done": done, "total": total}
+            progress |= {"done_bytes": done_bytes, "total_bytes": total_bytes}
+            trio.from_thread.run(self._notify, progress)
+
+
+def _session_document(session: Session) -> dict[str, Any]:
+    document: dict[str, Any] = msgspec.to_builtins(session)
+    del document["mounts"]
+    return document
+
+
+def _version_document(version: Version | None, planned: Commit) -> dict[str, Any] | None:
+    return log.describe(version, planned.changes) if version is not None else None
+
+
+def _author(peer: Peer) -> Author:
+    try:
+        name = pwd.getpwuid(peer.uid).pw_name
+    except KeyError:
+        name = str(peer.uid)
+    return Author("person", actor=name)
+
+
+def _text(params: Parameters, key: str) -> str:
+    value = params.get(key)
+    if not isinstance(value, str):
+        raise UsageError(f"the parameter {key} is missing")
+    return value
+
+
+def _optional(params: Parameters, key: str) -> str | None:
+    return _text(params, key) if params.get(key) is not None else None
+
+
+def _given(params: Parameters, *known: str) -> dict[str, Any]:
+    unknown = sorted(set(params) - set(known))
+    if unknown:
+        raise UsageError(f"unknown parameter {unknown[0]}; known are {', '.join(known)}")
+    _text(params, "name")
+    return {key: value for key, value in params.items() if value is not None}
