@@ -100,7 +100,7 @@ def _print(invocation: Invocation, reader: "Reader", difference: "Difference") -
 
     output, path = invocation.output, printable(difference.path) or "."
     old, new = difference.old, difference.new
-    output.line((f"{_verb(old, new)} {path}", "bright_white"))
+    output.line((f"{_verb(old, new)} {path}", "bold"))
     if old and new and old.mode != new.mode:
         output.line(f"mode {old.mode:04o} → {new.mode:04o}")
     for line in unified(_content(reader, old), _content(reader, new), difference.path):
@@ -129,5 +129,5 @@ def _content(reader: "Reader", entry: "Entry | None") -> bytes | None:
 
 def _colour(line: str) -> str:
     if line.startswith(("+++", "---")):
-        return "bright_white"
+        return "bold"
     return {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")

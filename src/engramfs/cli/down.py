@@ -1,5 +1,8 @@
 """`engramfs down`: everything off, sealed and stopped."""
 
+import contextlib
+import fcntl
+import os
 import time
 
 import click
@@ -35,12 +38,28 @@ def _stop(invocation: Invocation) -> bool:
     except NoDaemon:
         return False
     deadline = time.monotonic() + PATIENCE
-    while invocation.client.is_running() or attaching.hub_mount(invocation) is not None:
+    while not _has_ended(invocation):
         if time.monotonic() > deadline:
             raise EngramError(
                 f"the daemon has not ended after {PATIENCE:g} s; see {invocation.locations.daemon_log}"
             )
         time.sleep(0.02)
+    return True
+
+
+def _has_ended(invocation: Invocation) -> bool:
+    """Whether the hub is off and the keeper has let go of the run directory, so that `up` can follow."""
+    lock = os.path.join(invocation.locations.run, "keeper.lock")
+    if attaching.hub_mount(invocation) is not None or invocation.client.is_running():
+        return False
+    with contextlib.suppress(FileNotFoundError):
+        descriptor = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        finally:
+            os.close(descriptor)
     return True
 
 

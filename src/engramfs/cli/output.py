@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import click
 
-Cell = str | tuple[str, str]  # text, or text and its colour
+Cell = str | tuple[str, str]  # text, or text and its colour (or "bold")
 Progress = Callable[[int, int, int, int], None]  # done, total, done bytes, total bytes
 
 
@@ -90,7 +90,10 @@ def _text(cell: Cell) -> str:
 
 
 def _styled(cell: Cell) -> str:
-    return visible(cell) if isinstance(cell, str) else click.style(visible(cell[0]), fg=cell[1])
+    if isinstance(cell, str):
+        return visible(cell)
+    text, style = cell
+    return click.style(visible(text), bold=True) if style == "bold" else click.style(visible(text), fg=style)
 
 
 def _print_plain_table(headers: Sequence[str], rows: Sequence[Sequence[Cell]], aligned: list[bool]) -> None:

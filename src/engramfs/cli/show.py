@@ -88,7 +88,7 @@ def _show_directory(invocation: Invocation, tree: "Tree", entry: "Entry", path: 
             stat.filemode(child.st_mode),
             format_size(child.size),
             local_time(child.mtime),
-            (printable(name), "cyan" if stat.S_ISDIR(child.st_mode) else "white"),
+            (printable(name), "cyan") if stat.S_ISDIR(child.st_mode) else printable(name),
         )
         for name, child in children
     ]

@@ -5,7 +5,6 @@ opened and the socket addressed through `/proc/self/fd`.
 """
 
 import contextlib
-import errno
 import os
 import socket
 import stat
@@ -92,14 +91,3 @@ def _remove_stale(run: str) -> None:
     raise Busy(
         f"a daemon runs already and answers on {path}; engramfs down stops it",
     )
-
-
-def is_gone(run: str) -> bool:
-    """Whether no daemon listens in `run` any more."""
-    try:
-        connect(run, timeout=1).close()
-    except NoDaemon:
-        return True
-    except OSError as error:
-        return error.errno in (errno.ECONNRESET, errno.EPIPE)
-    return False
