@@ -24,6 +24,7 @@ from engramfs.model.access import Access
 from engramfs.model.author import Author
 from engramfs.model.times import format_time
 from engramfs.storage.protocol import Writer
+from engramfs.vfs.attributes import LONG
 from engramfs.vfs.filesystem import Filesystem
 from engramfs.vfs.synthetic import SyntheticView
 from engramfs.vfs.view import View
@@ -237,14 +238,14 @@ class Sessions:
                 failures.append(f"session file {name}: {error}")
         return failures
 
-    def tree(self, session: Session) -> SyntheticView:
-        """The session's tree in one view, for a mount without bind mounts: each view grafted at its path."""
+    def show_alone(self, session: Session) -> None:
+        """Make the session's tree the root of the mount, each view grafted at its path: no bind mounts."""
         filesystem = self._filesystem
-        root = filesystem.synthetic_view(session.uid, session.gid)
-        own = {view.number: view for view in self._views[session.id]}
+        filesystem.hub = root = SyntheticView(0, session.uid, session.gid, timeout=LONG)
+        filesystem.views[0] = root
+        writable = iter([view for view in self._views[session.id] if view.access is Access.READ_WRITE])
         for path in PARENTS:
             root.add_directory(path)
-        writable = iter([view for view in own.values() if view.access is Access.READ_WRITE])
         for each in session.attachments:
             if each.access is Access.READ_WRITE:
                 root.graft(each.path, partial(_same, next(writable)))
@@ -255,7 +256,6 @@ class Sessions:
                     each.path,
                     partial(filesystem.pinned_view, each.store, each.version, session.uid, session.gid),
                 )
-        return root
 
 
 def _same(view: View) -> View:
