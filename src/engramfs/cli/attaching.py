@@ -1,6 +1,7 @@
 """A session's mounts, put into a root directory and taken off again."""
 
 import os
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from engramfs.cli.invocation import Invocation
@@ -24,15 +25,24 @@ def require_privilege() -> None:
 
 
 def attach(invocation: Invocation, session: dict[str, Any], root: str, daemon: int) -> list[str]:
-    """Attach `session` under `root`, unless all of it is there; the places, parents first."""
-    from engramfs.mount.attach import attach_session
+    """Attach what is missing of `session` under `root`; the places, parents first.
+
+    What is there and served stays untouched. Where something is there and no longer served (its views
+    were ended), everything is taken off first: nothing can be reached through a parent that is stale.
+    """
+    from engramfs.mount.attach import attach_session, detach
 
     hub = hub_point(invocation)
     plans = mount_plans(session)
     places = [_place(root, plan) for plan in plans]
-    if _are_in_place(hub, plans, places):
-        return places
-    return attach_session(hub, daemon, root, plans)
+    found = [_look(hub, plan, place) for plan, place in zip(plans, places, strict=True)]
+    if _Found.STALE in found or _Found.MISSING in found[: len(session.get("parents", []))]:
+        detach([place for place, state in zip(places, found, strict=True) if state is not _Found.MISSING])
+        found = [_Found.MISSING] * len(plans)
+    missing = [plan for plan, state in zip(plans, found, strict=True) if state is _Found.MISSING]
+    if missing:
+        attach_session(hub, daemon, root, missing)
+    return places
 
 
 def mount_plans(session: dict[str, Any]) -> list["MountPlan"]:
@@ -80,15 +90,25 @@ def _place(root: str, plan: "MountPlan") -> str:
     return os.path.realpath(os.path.join(root, plan.target.lstrip("/")))
 
 
-def _are_in_place(hub: str, plans: list["MountPlan"], places: list[str]) -> bool:
+class _Found(Enum):
+    """What is at a place where a mount belongs."""
+
+    MISSING = "nothing, or another mount"
+    STALE = "the mount, no longer served"
+    SERVED = "the mount"
+
+
+def _look(hub: str, plan: "MountPlan", place: str) -> _Found:
     from engramfs.mount.mountinfo import read_mounts, top_mount
 
     mounts = read_mounts()
-    served = top_mount(mounts, hub)
-    for plan, place in zip(plans, places, strict=True):
-        mount = top_mount(mounts, place)
-        if served is None or mount is None or mount.device != served.device:
-            return False
-        if mount.root != "/" + plan.source.strip("/"):
-            return False
-    return True
+    served, mount = top_mount(mounts, hub), top_mount(mounts, place)
+    if served is None or mount is None or mount.device != served.device:
+        return _Found.MISSING
+    if mount.root != "/" + plan.source.strip("/"):
+        return _Found.MISSING
+    try:
+        os.close(os.open(place, os.O_RDONLY | os.O_CLOEXEC))  # unlike stat, never answered from a cache
+    except OSError:
+        return _Found.STALE
+    return _Found.SERVED

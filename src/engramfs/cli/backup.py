@@ -18,7 +18,7 @@ def command(invocation: Invocation, directory: str) -> None:
 
     directory = os.path.abspath(directory)
     with offline.reading(invocation) as repository:
-        backup.backup(repository, os.fsencode(directory))
+        backup.backup(repository, directory)
     if invocation.json:
         invocation.output.document({"directory": directory})
     else:

@@ -1,5 +1,7 @@
 """`engramfs daemon`: the keeper and its worker in the foreground."""
 
+import os
+
 import click
 
 from engramfs.cli.command import Command
@@ -15,5 +17,5 @@ def command(invocation: Invocation, context: click.Context) -> None:
 
     invocation.configuration()  # what is wrong with it is said here, before anything is mounted
     locations = invocation.locations
-    config = locations.config if locations.config_required else None
+    config = locations.config if os.path.lexists(locations.config) else None
     context.exit(keeper.run(locations.state, locations.run, config))

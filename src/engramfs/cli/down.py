@@ -27,9 +27,8 @@ def command(invocation: Invocation) -> None:
         invocation.output.document({"stopped": was_running, "detached": sorted(detached)})
     else:
         said = "stopped" if was_running else "no daemon was running"
-        invocation.output.line(
-            (said, "green" if was_running else "yellow"), f"{len(detached)} mounts detached"
-        )
+        count = f"{len(detached)} mount{'' if len(detached) == 1 else 's'} detached"
+        invocation.output.line((said, "green" if was_running else "yellow"), count)
 
 
 def _stop(invocation: Invocation) -> bool:

@@ -10,6 +10,8 @@ from engramfs.cli.invocation import Invocation, pass_invocation
 from engramfs.cli.output import Output
 from engramfs.model.quantities import format_size
 
+_SESSION_COLUMNS = ("id", "agent", "actor", "tenant", "root", "attachments")
+
 
 @click.command("status", cls=Command, short_help="What the daemon serves, what failed.")
 @pass_invocation
@@ -26,6 +28,8 @@ def _print(output: Output, status: dict[str, Any]) -> None:
     worker, journal = status["worker"], status["journal"]
     restarts = f"{worker['restarts']} restarts" if worker["restarts"] else "never restarted"
     output.line(("worker  ", "cyan"), f"pid {worker['pid']}, since {worker['started']}, {restarts}")
+    if worker.get("last_crash"):
+        output.line(("crash   ", "red"), str(worker["last_crash"]))
     output.line(("mount   ", "cyan"), str(status["mount"]))
     size = format_size(journal["bytes"])
     output.line(("journal ", "cyan"), f"{journal['records']} records not sealed yet, {size}")
@@ -33,16 +37,17 @@ def _print(output: Output, status: dict[str, Any]) -> None:
         rows = status[title]
         output.line((f"{title:<8}", "red" if title == "failures" and rows else "cyan"), str(len(rows)))
         if rows:
-            _print_rows(output, rows)
+            _print_rows(output, rows, _SESSION_COLUMNS if title == "sessions" else None)
 
 
-def _print_rows(output: Output, rows: Sequence[dict[str, Any]]) -> None:
-    """A table of what the rows hold; a list is shown by its length."""
-    columns = list(dict.fromkeys(key for row in rows for key in row))
+def _print_rows(output: Output, rows: Sequence[dict[str, Any]], columns: Sequence[str] | None) -> None:
+    """A table of what the rows hold, or of `columns`; a list is shown by its length."""
+    columns = columns or list(dict.fromkeys(key for row in rows for key in row))
     output.table(
         [column.replace("_", " ").upper() for column in columns],
         [[_shown(row.get(column)) for column in columns] for row in rows],
     )
+    output.line("")
 
 
 def _shown(value: object) -> str:
