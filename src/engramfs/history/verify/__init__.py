@@ -5,7 +5,7 @@ goes on in batches, and whatever must agree is read in one batch. What happens b
 are added) must not look like damage, so each check knows what may have grown.
 
 report     findings and numbers
-catalog    names, stores and heads belong together; the feed has each version
+stores     names, stores and heads belong together; the feed has each version
 chain      versions and changes: numbers without a gap, digests that prove each other
 rows       `live`, `history` and `nodes`: the tree is whole and is what history says
 contents   each content has its digest
@@ -18,12 +18,12 @@ from collections.abc import Iterable
 from engramfs.errors import Corrupt, NotFound
 from engramfs.history import catalog
 from engramfs.history.repository import Repository
-from engramfs.history.verify.catalog import check_catalog, check_feed
 from engramfs.history.verify.chain import check_chain
 from engramfs.history.verify.contents import Contents
 from engramfs.history.verify.journal import check_journal
 from engramfs.history.verify.report import Finding, Progress, Report, Reporter
 from engramfs.history.verify.rows import Rows
+from engramfs.history.verify.stores import check_feed, check_stores
 from engramfs.model.store import Store
 from engramfs.storage import keys
 from engramfs.storage.protocol import Table
@@ -54,7 +54,7 @@ def verify(
         check_feed(repository.engine, stores, reporter)
     if names is None:
         with reporter.guarded(""):
-            check_catalog(repository.engine, reporter)
+            check_stores(repository.engine, reporter)
         with reporter.guarded(""):
             contents.check_unused()
         with reporter.guarded(""):
@@ -63,7 +63,7 @@ def verify(
 
 
 def _stores(repository: Repository, names: Iterable[str] | None) -> list[Store]:
-    """Without those whose row is damaged, which `check_catalog` reports."""
+    """Without those whose row is damaged, which `check_stores` reports."""
     with repository.engine.reading() as reader:
         if names is not None:
             return [catalog.named(reader, name) for name in names]

@@ -14,10 +14,10 @@ _decode_store = msgspec.msgpack.Decoder(Store).decode
 _decode_head = msgspec.msgpack.Decoder(Head).decode
 
 
-def check_catalog(engine: Engine, reporter: Reporter) -> None:
+def check_stores(engine: Engine, reporter: Reporter) -> None:
     """The tables `names`, `stores` and `heads`, and the counters in `meta`."""
 
-    def check_stores(reader: Reader, rows: list[Row]) -> None:
+    def check_rows(reader: Reader, rows: list[Row]) -> None:
         for key, value in rows:
             _check_store(reader, key, value, reporter)
 
@@ -26,7 +26,7 @@ def check_catalog(engine: Engine, reporter: Reporter) -> None:
             if reader.get(Table.STORES, identifier) is None:
                 reporter.add(name.decode("utf-8", "replace"), "the name has no store")
 
-    in_batches(engine, Table.STORES, b"", b"\xff" * 5, check_stores)
+    in_batches(engine, Table.STORES, b"", b"\xff" * 5, check_rows)
     in_batches(engine, Table.NAMES, b"", b"\xff", check_names)
     with engine.reading() as reader:
         last = reader.at_or_before(Table.FEED, b"\xff" * 8)
@@ -83,7 +83,7 @@ def check_feed(engine: Engine, stores: list[Store], reporter: Reporter) -> None:
 def _check_ends(reader: Reader, names: dict[int, str], newest: dict[int, int], reporter: Reporter) -> None:
     for store, name in names.items():
         if reader.get(Table.HEADS, keys.u32(store)) is None:
-            continue  # deleted meanwhile, or reported by `check_catalog`
+            continue  # deleted meanwhile, or reported by `check_stores`
         head = catalog.head(reader, store).number
         if newest[store] != head:
             reporter.add(name, f"the feed ends with version {newest[store]}, the head is version {head}")
