@@ -55,7 +55,7 @@ class Daemon:
         worker = command or (sys.executable, str(WORKER), str(self.served))
         ready = self.text().count("is ready")
         with open(self.said, "ab") as said:
-            arguments = [sys.executable, "-c", KEEP, "unused", str(self.run), *worker]
+            arguments = [sys.executable, "-P", "-c", KEEP, "unused", str(self.run), *worker]
             keeper = subprocess.Popen(arguments, stderr=said, stdin=subprocess.DEVNULL)
         self.keepers.append(keeper)
         if wait:
@@ -374,3 +374,36 @@ def test_a_message_from_another_process_is_not_heard(daemon: Daemon) -> None:
         sender.sendto(b"STATUS=forged", b"\0" + address[1:])
     daemon.kill_worker()
     assert "forged" not in daemon.text()
+
+
+def test_a_missing_privilege_is_said_in_one_line_within_a_second(
+    private_namespace: None, tmp_path: Path
+) -> None:
+    command = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", "--", sys.executable, "-m"]
+    places = ["--state", str(tmp_path / "state"), "--run", str(tmp_path / "run")]
+    started = time.monotonic()
+    done = subprocess.run(
+        [*command, "engramfs.daemon.keeper", *places], capture_output=True, text=True, timeout=20, check=False
+    )
+    assert time.monotonic() - started < 1
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith(
+        f"engramfs: cannot mount {tmp_path}/run/fs: Operation not permitted; run as root"
+    )
+    assert not (tmp_path / "run/control").exists()
+
+
+def test_a_daemon_started_from_inside_its_own_dead_mount_comes_up(daemon: Daemon) -> None:
+    (daemon.served / "inside").mkdir()
+    keeper = daemon.start()
+    os.chdir(daemon.run / "fs/inside")
+    try:
+        worker = daemon.ask()
+        keeper.kill()
+        keeper.wait(10)
+        eventually(lambda: not os.path.exists(f"/proc/{worker}"))
+        daemon.start()
+        assert os.listdir(daemon.run / "fs") == ["inside"]
+    finally:
+        os.chdir("/")

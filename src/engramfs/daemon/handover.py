@@ -8,7 +8,6 @@ The worker's side is `received_descriptors` and `notify`; the keeper's `Notifica
 Imports only the standard library and one system call: the keeper stays small.
 """
 
-import array
 import fcntl
 import os
 import signal
@@ -41,16 +40,15 @@ def received_descriptors(environment: MutableMapping[str, str] | None = None) ->
     return found
 
 
-def notify(*lines: str, descriptors: Sequence[int] = ()) -> bool:
-    """Send `lines` (such as "READY=1") to the keeper, with `descriptors`; False when there is none."""
+def notify(*lines: str) -> bool:
+    """Send `lines` (such as "READY=1") to the keeper; False when there is none."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address:
         return False
     if address.startswith("@"):
         address = "\0" + address[1:]
-    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
-        sender.sendmsg(["\n".join(lines).encode()], rights, 0, address)
+        sender.sendto("\n".join(lines).encode(), address)
     return True
 
 
@@ -117,6 +115,7 @@ def _become(
 ) -> NoReturn:
     try:
         os.setsid()
+        os.chdir("/")  # a working directory inside our own mount would make the worker wait for itself
         die_with_parent(signal.SIGTERM)
         if os.getppid() != parent:
             os._exit(0)

@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from engramfs.daemon import control_socket
 from engramfs.daemon.crashes import LIMIT, WINDOW, Crashes
 from engramfs.daemon.handover import Notifications
+from engramfs.daemon.keeper_log import log
 from engramfs.daemon.run_directory import RunDirectory
 from engramfs.daemon.worker_process import WorkerProcess
 from engramfs.errors import Busy, EngramError
@@ -41,9 +42,12 @@ def run(state: str, run: str, config: str | None = None, worker: Sequence[str] |
     `worker` is the command to keep, by default `engramfs.daemon.worker` for the same places. Raises
     `Busy` when a daemon runs there already, `Unavailable` when nothing can be mounted.
     """
+    places = ["--state", os.path.abspath(state), "--run", os.path.abspath(run)]
+    if config is not None:
+        places += ["--config", os.path.abspath(config)]
     directory = RunDirectory(run)
+    os.chdir("/")  # whoever started us may stand inside a mount of ours
     try:
-        places = ["--state", state, "--run", directory.path, *(["--config", config] if config else [])]
         command = worker or [sys.executable, "-m", "engramfs.daemon.worker", *places]
         if clear_stale(directory.hub, patience=ORPHAN_LIMIT):
             log(f"removed the stale mount of a dead daemon at {directory.hub}")
@@ -54,11 +58,6 @@ def run(state: str, run: str, config: str | None = None, worker: Sequence[str] |
                 os.unlink(directory.control)
     finally:
         directory.close()
-
-
-def log(message: str) -> None:
-    """One line on stderr for one event."""
-    os.write(2, f"engramfs keeper: {message}\n".encode(errors="replace"))
 
 
 class Keeper:

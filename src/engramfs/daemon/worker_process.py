@@ -8,6 +8,7 @@ import signal
 from collections.abc import Mapping, Sequence
 
 from engramfs.daemon import handover
+from engramfs.daemon.keeper_log import copy_to_stderr
 
 _CHUNK = 65536
 
@@ -42,7 +43,7 @@ class WorkerProcess:
             data = os.read(self.stderr, _CHUNK)
         except BlockingIOError:
             return None
-        os.write(2, data)
+        copy_to_stderr(data)
         *lines, self._partial = (self._partial + data).split(b"\n")
         for line in [*lines, b"" if data else self._partial]:
             if line.strip():

@@ -1,6 +1,7 @@
 """A session's tree in a root directory: bind mounts of places in the hub, all or nothing.
 
-The copies are taken in the daemon's mount namespace and put into the caller's. A mount that engramfs
+The copies are taken in the daemon's mount namespace, all before anything is changed, and put into the
+caller's. A mount that engramfs
 left or put at a target before is replaced without a moment in which the place is bare: the new one goes
 beneath the old one, which is then taken off (Linux 6.5; before, bare for a moment).
 
@@ -47,9 +48,11 @@ def attach_session(hub: str, daemon_pid: int, root: str, mounts: Sequence[MountP
             _in_namespace_of(daemon_pid, lambda: _copy_all(hub, mounts, trees))
             for plan, tree in zip(mounts, trees, strict=True):
                 attached.append(_place(directory, plan, tree, connection))
-        except BaseException:
+        except BaseException as error:
             detach(attached)
             directory.remove_created()
+            if isinstance(error, OSError):
+                raise Unavailable(f"cannot attach to {root}: {error}; choose another root") from error
             raise
         finally:
             for tree in trees:
@@ -152,13 +155,13 @@ def _why_no_copy(plan: MountPlan, error: OSError) -> EngramError:
 def _place(directory: RootDirectory, plan: MountPlan, tree: int, connection: Mount) -> str:
     """Put one copy at its target; returns where that is in the caller's namespace."""
     shown = directory.shown(plan.target)
-    kind = is_directory(tree)
-    target = directory.mount_point(plan.target, directory=kind)
+    as_directory = is_directory(tree)
+    target = directory.mount_point(plan.target, directory=as_directory)
     try:
         point = os.readlink(f"/proc/self/fd/{target}")
         present = top_mount(read_mounts(), point)
         if present is None or not present.is_ours or present.id != mount_id(target):
-            require_empty(target, shown, directory=kind)
+            require_empty(target, shown, directory=as_directory)
             _move(tree, target, shown)
             return point
         if present.device != connection.device and liveness(point) is not Liveness.DEAD:

@@ -23,6 +23,8 @@ PREFERENCES = MountPlan("preferences", "/mnt/memory/preferences", read_only=True
 INSTRUCTIONS = MountPlan("instructions.md", "/instructions.md", read_only=True)
 PLAN = [PARENT, STATE, PREFERENCES, INSTRUCTIONS]
 
+MS_SHARED = 0x100000
+
 
 @pytest.fixture
 def served(hub: Hub) -> Hub:
@@ -186,6 +188,36 @@ def test_a_place_is_never_bare_while_it_is_replaced(served: Hub, root: Path) -> 
     reader.join()
     assert misses == []
     assert reads > 30
+
+
+def test_a_root_that_propagates_to_others_is_attached_to_and_replaced(served: Hub, root: Path) -> None:
+    """As on a host where systemd makes every mount shared; the hub's own mounts stay apart."""
+    syscalls.mount("none", str(root), "tmpfs", 0)
+    syscalls.mount("none", str(root), None, MS_SHARED)
+    try:
+        attach(served, root)
+        paths = attach(served, root)
+        assert attached_under(root) == sorted(paths)
+        (root / "mnt/memory/state/a").write_text("x")
+        detach(paths)
+        assert attached_under(root) == []
+    finally:
+        syscalls.umount2(str(root), syscalls.MNT_DETACH)
+
+
+def test_a_dead_mount_of_another_filesystem_in_the_way_is_said(served: Hub, root: Path) -> None:
+    (root / "mnt").mkdir()
+    device = os.open("/dev/fuse", os.O_RDWR)
+    syscalls.mount(
+        "other", f"{root}/mnt", "fuse.other", 0, f"fd={device},rootmode=40000,user_id=0,group_id=0"
+    )
+    os.close(device)
+    try:
+        with pytest.raises(Unavailable, match="Transport endpoint is not connected"):
+            attach(served, root)
+    finally:
+        syscalls.umount2(f"{root}/mnt")
+    assert list((root / "mnt").iterdir()) == []
 
 
 def test_stale_mounts_are_replaced_with_all_beneath_them(served: Hub, root: Path, other_hub: Hub) -> None:
