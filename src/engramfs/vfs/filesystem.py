@@ -48,6 +48,7 @@ class Filesystem:
         self._next_number = 1
         self._next_ephemeral = EPHEMERAL
         self._changed = trio.Event()
+        self._compact_at = _COMPACT
 
     # Finding
 
@@ -74,14 +75,14 @@ class Filesystem:
             self.end(view)
 
     def space(self) -> Space:
-        """What `statfs` shows of the mount: the quota of the writable store when there is one, else the disk.
+        """What `statfs` shows: of one session, the writable store with the least room; of several, the disk.
 
-        A request for `statfs` does not say which store it is about, and one actor must not read off how
-        much another keeps.
+        pyfuse3 does not say which inode a `statfs` is about, and one actor must not read off how much
+        another keeps.
         """
-        stores = {view.store for view in self.views.values() if isinstance(view, WritableView)}
-        if len(stores) == 1:
-            return LiveView.space(next(view for store in stores for view in store.views))
+        writable = [view for view in self.views.values() if isinstance(view, WritableView)]
+        if len({view.author.session for view in writable}) == 1:
+            return min((view.space() for view in writable), key=lambda space: space.free)
         disk = os.statvfs(self.resources.spool_path)
         return Space(
             total=disk.f_blocks * disk.f_frsize,
@@ -249,11 +250,11 @@ class Filesystem:
         if all(store.is_idle for store in self.stores.values()):
             journal.clear()
         elif journal.size > self._compact_at:
+            for store in self.stores.values():
+                store.restate()
             needed = {store.store.id: store.oldest_needed() for store in self.stores.values()}
             journal.compact(lambda record: record.position >= needed.get(record.store, record.position + 1))
             self._compact_at = max(_COMPACT, journal.size * 2)
-
-    _compact_at = _COMPACT
 
     async def seal_all(self) -> None:
         """Seal every store and wait until all of it is in the log."""

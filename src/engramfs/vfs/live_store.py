@@ -19,7 +19,7 @@ import trio
 from engramfs.errors import Archived, NotFound
 from engramfs.history import commit as commits
 from engramfs.history.commit import Commit, RowChange
-from engramfs.model.author import Author
+from engramfs.model.author import SYSTEM, Author
 from engramfs.model.entry import Kind
 from engramfs.model.operation import Link, Operation, Rename, Unlink, Update
 from engramfs.model.store import Head, Store
@@ -29,8 +29,9 @@ from engramfs.storage.journal import Record
 from engramfs.storage.protocol import Writer
 from engramfs.vfs.batch import Batch, Name, touched_by
 from engramfs.vfs.cut import Base, Cut, Cutter
-from engramfs.vfs.node import Node
+from engramfs.vfs.node import Node, Place
 from engramfs.vfs.resources import Resources
+from engramfs.vfs.restating import restate
 from engramfs.vfs.spool import Spool
 from engramfs.vfs.store_tree import StoreTree
 
@@ -251,6 +252,17 @@ class LiveStore:
                 await last.written.wait()
         if self.tree.has_scratch or self._deferred:
             await self.resources.journal_synced()
+
+    def restate(self) -> None:
+        """Let old journal records go that are kept only for what no version may hold yet."""
+        places = [*self.tree.scratch_places(), *(Place(*name) for name in self._deferred)]
+        if not places:
+            return
+        first = restate(self.resources.journal, self.tree, SYSTEM, places)
+        self._deferred = dict.fromkeys(self._deferred, first)
+        if self.tree.has_scratch:
+            self._scratch_from = first
+        self._position = self.resources.journal.position
 
     # Other ways in
 

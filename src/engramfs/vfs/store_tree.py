@@ -241,6 +241,12 @@ class StoreTree:
             for name, node in self._scratch.pop(key).items():
                 self._lose(node, Place(key[1], name, view))
 
+    def scratch_places(self) -> list[Place]:
+        """Every transient name of every view."""
+        return [
+            Place(parent, name, view) for (view, parent), names in self._scratch.items() for name in names
+        ]
+
     @property
     def has_scratch(self) -> bool:
         """Whether there is anything that only one view knows."""
