@@ -1,6 +1,8 @@
 """Arguments that several commands take: stores, references to versions, directories."""
 
+import errno
 import os
+import stat
 import time
 from typing import TYPE_CHECKING
 
@@ -38,10 +40,18 @@ def refer(repository: "Repository", text: str) -> "Reference":
 
 
 def must_be_directory(path: str) -> str:
-    """`path`, absolute, if it is a directory. Raises `UsageError`."""
-    if not os.path.isdir(path):
-        what = "is not a directory" if os.path.exists(path) else "does not exist"
-        raise UsageError(f"{path} {what}; give a directory")
+    """`path`, absolute, if it is a directory, or the mount that a dead process left on one.
+
+    Raises `UsageError`.
+    """
+    try:
+        is_directory = stat.S_ISDIR(os.stat(path).st_mode)
+    except OSError as error:
+        is_directory = error.errno == errno.ENOTCONN
+        if not is_directory:
+            raise UsageError(f"{path}: {error.strerror}; give a directory") from error
+    if not is_directory:
+        raise UsageError(f"{path} is not a directory; give one")
     return os.path.abspath(path)
 
 

@@ -28,7 +28,7 @@ def command(
     agent_config = configuration.agent(agent)
     memory_store(agent_config, agent_config.name, actor, tenant)
     directory = must_be_directory(directory)
-    from engramfs.daemon import single
+    from engramfs.daemon import single  # pyfuse3 and trio, once everything else is right
 
     context.exit(
         single.run(

@@ -99,7 +99,7 @@ def _recover(invocation: Invocation, repository: "Repository") -> None:
     telemetry.configure(level="error")
     found = recover(repository, TransientNames(invocation.configuration().batch.transient))
     note = invocation.output.note
-    note(f"engramfs: {found.records} records that a daemon left are sealed ({found.versions} versions)")
+    note(f"engramfs: a daemon left {found.records} journal records; they are sealed now")
     for reason in found.skipped:
         note(f"engramfs: a record could not be applied: {reason}")
 
