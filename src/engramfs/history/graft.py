@@ -105,20 +105,26 @@ class _Graft:
         for wanted in self._wanted:
             current = self._current.get(wanted.path)
             if current is not None and current.kind is wanted.entry.kind:
-                self._claim(wanted.identity, current.node)
+                same = replace(wanted.entry, node=current.node).looks_like(current)
+                self._claim(wanted.identity, current.node, shared=same)
         for wanted in self._wanted:
             self._claim(wanted.identity, wanted.entry.node)
         for wanted in self._wanted:
             if self._claim(wanted.identity, self._next_node):
                 self._next_node += 1
 
-    def _claim(self, identity: Hashable, node: int) -> bool:
-        """Give `node` to `identity`, if it is free once this path is as wanted."""
-        free = node and identity not in self._nodes and node not in self._taken and not self._elsewhere(node)
-        if free:
-            self._nodes[identity] = node
-            self._taken.add(node)
-        return bool(free)
+    def _claim(self, identity: Hashable, node: int, *, shared: bool = False) -> bool:
+        """Give `node` to `identity`, if it has none and the node is free once this path is as wanted.
+
+        With `shared` the node may have names outside the path: it stays as it is.
+        """
+        if not node or identity in self._nodes or node in self._taken:
+            return False
+        if not shared and self._elsewhere(node):
+            return False
+        self._nodes[identity] = node
+        self._taken.add(node)
+        return True
 
     def _elsewhere(self, node: int) -> list[tuple[Key, Entry]]:
         """The names that a node has outside the path."""
@@ -157,7 +163,7 @@ class _Graft:
         return replace(entry, origin=current.origin)
 
     def _with_links(self, entry: Entry, links: Counter[int]) -> Entry:
-        count = 1 if entry.kind is Kind.DIRECTORY else links[entry.node]
+        count = 1 if entry.kind is Kind.DIRECTORY else links[entry.node] + len(self._elsewhere(entry.node))
         return entry if entry.links == count else replace(entry, links=count)
 
     # What to write

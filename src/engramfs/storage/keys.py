@@ -33,7 +33,9 @@ Invariants (what `engramfs verify` checks):
     with `Head.digest`; the digest of the parts of `changes` is the header's `changes_digest`.
  5. Each digest in `live` and `history` is in `blobs`, whole, but for the empty content, which has no row.
  6. Node ids in `live` and `history` are below `Head.next_node`.
- 7. `nodes` has a row for each (node, parent, name) in `live` and `history`.
+ 7. `nodes` has a row for each (node, parent, name) in `live` and `history`; the root needs none.
+ 8. A directory that holds a row of `live` is itself in `live`; `links` is the number of names of the node.
+ 9. `feed` has the versions of each store in order, each once. A deleted store's stay.
 """
 
 import struct

@@ -73,7 +73,7 @@ class Contents:
         with self._engine.reading() as reader:
             number = reference.number
             tree = HeadTree(reader, store) if number is None else VersionTree(reader, store, number)
-            path = printable(path_to(tree, reference.parent, reference.name))
+            path = printable(path_to(tree, reference.parent, reference.name)) or "the root"
         return path if number is None else f"{path} in version {number}"
 
     def check_unused(self) -> None:

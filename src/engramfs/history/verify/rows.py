@@ -146,7 +146,7 @@ class Rows:
             yield "it is mistaken for the root"
         elif name in (b".", b"..") or b"/" in name or b"\0" in name:
             yield "its name is not allowed"
-        elif reader.get(Table.NODES, keys.place(self._store.id, entry.node, parent, name)) is None:
+        elif name and reader.get(Table.NODES, keys.place(self._store.id, entry.node, parent, name)) is None:
             yield f"node {entry.node} does not know that it has this name"
         if not ROOT_NODE <= entry.node < head.next_node:
             yield f"its node id {entry.node} was never given out"
