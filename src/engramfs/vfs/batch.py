@@ -20,15 +20,15 @@ Name = tuple[int, bytes]  # (parent node id, name)
 class Batch:
     """The open batch of a store; `opened` and `touched` are monotonic seconds."""
 
-    def __init__(self, author: Author, via: str, now: float) -> None:
+    def __init__(self, author: Author, now: float) -> None:
         self.author = author
-        self.via = via
         self.opened = now
         self.touched = now
         self.names: dict[Name, int] = {}  # → position of the first journal record that touched it
         self.directories: set[int] = set()  # whose times changed because a name in them did
         self.bytes = 0  # content that is in memory until the batch is sealed
         self.overwrites: list[Cut] = []  # of other authors, by a later close
+        self.overwritten: set[int] = set()  # versions likewise, when replayed
         self.flags: set[str] = set()
 
     def add(self, name: Name, position: int) -> None:

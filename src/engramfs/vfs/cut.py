@@ -36,8 +36,8 @@ class Cut:
 
     def ready(self) -> Commit:
         """The commit, with the numbers of the versions that it overwrote: those were written before it."""
-        numbers = tuple(sorted({cut.number for cut in self.overwrites if cut.number}))
-        return replace(self.commit, overwrites=numbers) if numbers else self.commit
+        numbers = {cut.number for cut in self.overwrites if cut.number} | set(self.commit.overwrites)
+        return replace(self.commit, overwrites=tuple(sorted(numbers)))
 
 
 class Base:
@@ -92,7 +92,7 @@ class Cutter:
         commit = Commit(
             store=self._tree.store.id,
             author=batch.author,
-            via=batch.via,
+            via="fs",
             time=time,
             changes=self._changes(pairs),
             rows=rows,
@@ -101,6 +101,7 @@ class Cutter:
             files_delta=files,
             contents=contents,
             flags=tuple(sorted(batch.flags)),
+            overwrites=tuple(sorted(batch.overwritten)),
             journal_position=min([position, *(first - 1 for first in self.deferred.values())]),
         )
         cut = Cut(commit, batch.overwrites)

@@ -116,8 +116,9 @@ class Filesystem:
         live = self.stores.pop(store.id, None)
         if live is not None:
             live.batch = None
-        for view in [view for view in self.views.values() if _store_of(view) == store.id]:
-            self.end(view)
+        for view in list(self.views.values()):
+            if isinstance(view, LiveView | PinnedView) and _store_of(view).id == store.id:
+                self.end(view)
 
     # Views
 
@@ -165,20 +166,19 @@ class Filesystem:
         if isinstance(view, LiveView):
             view.close()
 
-    def _register(self, view: View) -> View:
+    def _register(self, view: LiveView | PinnedView) -> View:
         self.views[view.number] = view
         inner: list[View] = []
 
         def versions() -> View:
             if not inner or inner[0].number not in self.views:
-                inner[:] = [self._versions_view(view)]
+                inner[:] = [self._versions_view(view, _store_of(view))]
             return inner[0]
 
         view.versions = versions
         return view
 
-    def _versions_view(self, above: View) -> View:
-        store = above.store.store if isinstance(above, LiveView) else above.store  # type: ignore[attr-defined]
+    def _versions_view(self, above: View, store: Store) -> View:
         entered: dict[int, View] = {}
 
         def enter(number: int) -> View:
@@ -269,9 +269,5 @@ class Filesystem:
             store.absorb(commit, version)
 
 
-def _store_of(view: View) -> int | None:
-    if isinstance(view, LiveView):
-        return view.store.store.id
-    if isinstance(view, PinnedView):
-        return view.store.id
-    return None
+def _store_of(view: LiveView | PinnedView) -> Store:
+    return view.store.store if isinstance(view, LiveView) else view.store

@@ -29,7 +29,7 @@ from engramfs.storage.journal import Record
 from engramfs.storage.protocol import Writer
 from engramfs.vfs.batch import Batch, Name, touched_by
 from engramfs.vfs.cut import Base, Cut, Cutter
-from engramfs.vfs.node import Node, Place
+from engramfs.vfs.node import Place
 from engramfs.vfs.resources import Resources
 from engramfs.vfs.restating import restate
 from engramfs.vfs.spool import Spool
@@ -73,74 +73,80 @@ class LiveStore:
         content: bytes | None = None,
         closed: bool = False,
         overwrites: Cut | None = None,
-        via: str = "fs",
     ) -> None:
         """Acknowledge an operation. Raises `Full` when the journal cannot take it; then nothing changed."""
         if self.store.archived:
             raise Archived(f"store {self.store.name} is archived")
-        if self.batch is not None and self.batch.author != author:
-            self.cut()
+        self._cut_for(author)
         journal = self.resources.journal
-        position = journal.position + 1
-        overwritten = overwrites.number if overwrites is not None else 0
-        journal.append(Record(position, self.store.id, author, view, operation, content, closed, overwritten))
-        self._apply(position, view, author, operation, content, closed, via)
+        record = Record(
+            position=journal.position + 1,
+            store=self.store.id,
+            author=author,
+            view=view,
+            operation=operation,
+            content=content,
+            closed=closed,
+            overwrites=overwrites.number if overwrites is not None else 0,
+        )
+        journal.append(record)
+        self._apply(record)
         if overwrites is not None and self.batch is not None:
             self.batch.overwrites.append(overwrites)
             self.batch.flags.add("concurrent")
 
     def replay(self, record: Record) -> None:
         """Apply a record of an earlier worker. Its batch is sealed with the flag `recovered`."""
-        if self.batch is not None and self.batch.author != record.author:
-            self.cut()
-        self._apply(
-            record.position, record.view, record.author, record.operation, record.content, record.closed, "fs"
-        )
+        self._cut_for(record.author)
+        self._apply(record)
         if self.batch is not None:
             self.batch.flags.add("recovered")
+            if record.overwrites:
+                self.batch.overwritten.add(record.overwrites)
+                self.batch.flags.add("concurrent")
 
-    def _apply(
-        self,
-        position: int,
-        view: int,
-        author: Author,
-        operation: Operation,
-        content: bytes | None,
-        closed: bool,
-        via: str,
-    ) -> None:
+    def _cut_for(self, author: Author) -> None:
+        if self.batch is not None and self.batch.author != author:
+            self.cut()
+
+    def _apply(self, record: Record) -> None:
+        operation, view, position = record.operation, record.view, record.position
         names, nodes = touched_by(self.tree, operation, view)
         self.tree.apply(operation, view)
         self._position = position
-        if isinstance(operation, Link | Update):
-            self._settle(self.tree.nodes[operation.entry.node], operation, content, closed=closed)
+        self._settle(record)
         for node in nodes:
             names.extend((place.parent, place.name) for place in node.places if not place.view)
         if names:
-            batch = self._open_batch(author, via)
+            batch = self._open_batch(record.author)
             for name in names:
                 batch.add(name, position)
             if isinstance(operation, Rename) and operation.moved.kind is Kind.DIRECTORY:
                 batch.names.update(self._deferred)  # its new name may lead to what could not be reached
             batch.directories.update(_directories(operation))
-            batch.bytes += len(content) if content else 0
+            batch.bytes += len(record.content) if record.content else 0
         if not self._scratch_from and self.tree.has_scratch:
             # Also what the open batch did to the node before it became transient.
             self._scratch_from = min([position, *(self.batch.names.values() if self.batch else ())])
         self._tell(operation, view)
 
-    def _settle(self, node: Node, operation: Link | Update, content: bytes | None, *, closed: bool) -> None:
-        if closed:
+    def _settle(self, record: Record) -> None:
+        """What a record says of a node beside its entry: whether it was closed, and its content."""
+        operation = record.operation
+        if not isinstance(operation, Link | Update):
+            return
+        node = self.tree.nodes[operation.entry.node]
+        if record.closed:
             node.born = True
         elif isinstance(operation, Link) and node.entry.kind is Kind.FILE and node.sealed_size < 0:
             node.born = False
-        if closed and isinstance(operation, Update):
-            node.content = content
+        if record.closed and isinstance(operation, Update):
+            node.content = record.content
 
-    def _open_batch(self, author: Author, via: str) -> Batch:
+    def _open_batch(self, author: Author) -> Batch:
         now = time.monotonic()
         if self.batch is None:
-            self.batch = Batch(author, via, now)
+            self.batch = Batch(author, now)
             self._on_change(self)
         self.batch.touched = now
         return self.batch
