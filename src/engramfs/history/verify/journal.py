@@ -2,6 +2,7 @@
 
 import hashlib
 
+from engramfs.errors import NotFound
 from engramfs.history import catalog
 from engramfs.history.repository import Repository
 from engramfs.history.verify.report import Reporter
@@ -55,9 +56,13 @@ def _check_named(
     repository: Repository, stores: set[int], named: dict[bytes, int], reporter: Reporter
 ) -> None:
     with repository.engine.reading() as reader:
-        known = {store.id: store.name for store in catalog.every(reader)}
-        for store in sorted(stores - known.keys()):
-            reporter.add("", f"the journal has records of store number {store}, which does not exist", "note")
+        known = {}
+        for store in sorted(stores):
+            try:
+                known[store] = catalog.get(reader, store).name
+            except NotFound:
+                problem = f"the journal has records of store number {store}, which does not exist"
+                reporter.add("", problem, "note")
         for digest, store in named.items():
             if store in known and not blobs.exists(reader, digest):
                 reporter.add(known[store], f"the journal names blob {digest.hex()}, which is nowhere")
