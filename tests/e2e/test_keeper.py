@@ -91,7 +91,7 @@ def daemon(private_namespace: None, tmp_path: Path) -> Iterator[Daemon]:
     daemon = Daemon(tmp_path)
     yield daemon
     daemon.end()
-    left = [mount for mount in read_mounts() if mount.is_ours]
+    left = [mount for mount in read_mounts() if mount.is_ours and mount.point.startswith(str(tmp_path))]
     for mount in reversed(left):
         syscalls.umount2(mount.point, syscalls.MNT_DETACH)
     assert left == []
