@@ -1,14 +1,33 @@
 """A daemon of our own: started detached, and waited for until it answers."""
 
+import contextlib
+import fcntl
 import os
 import sys
 import time
+from collections.abc import Iterator
 
 from engramfs.cli.invocation import Invocation
 from engramfs.errors import Conflict, EngramError, NoDaemon, NotFound, Refused, Unavailable, UsageError
 
 PATIENCE = 15.0  # seconds until a started daemon answers
 _BY_EXIT_CODE = {kind.exit_code: kind for kind in (UsageError, NotFound, Conflict, Refused)}
+
+
+@contextlib.contextmanager
+def alone(invocation: Invocation) -> Iterator[None]:
+    """One `up` of a run directory at a time: the second finds what the first has made."""
+    run = invocation.locations.run
+    try:
+        os.makedirs(run, mode=0o700, exist_ok=True)
+        descriptor = os.open(os.path.join(run, "up.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise Unavailable(f"cannot use {run}: {error.strerror}; choose another place with --run") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def start_daemon(invocation: Invocation) -> bool:
@@ -39,7 +58,6 @@ def start_daemon(invocation: Invocation) -> bool:
 def _open_log(invocation: Invocation) -> int:
     locations = invocation.locations
     try:
-        os.makedirs(locations.run, mode=0o700, exist_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         return os.open(locations.daemon_log, flags, 0o600)
     except OSError as error:

@@ -26,7 +26,7 @@ def command(invocation: Invocation) -> None:
 
 def _print(output: Output, status: dict[str, Any]) -> None:
     worker, journal = status["worker"], status["journal"]
-    restarts = f"{worker['restarts']} restarts" if worker["restarts"] else "never restarted"
+    restarts = f"restarted {worker['restarts']} times" if worker["restarts"] else "never restarted"
     output.line(("worker  ", "cyan"), f"pid {worker['pid']}, since {worker['started']}, {restarts}")
     if worker.get("last_crash"):
         output.line(("crash   ", "red"), str(worker["last_crash"]))

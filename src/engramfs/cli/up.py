@@ -23,8 +23,9 @@ def command(
     name = _check_before_anything_starts(invocation, agent, actor, tenant)
     root = os.path.realpath(must_be_directory(root))
     attaching.require_privilege()
-    starting.start_daemon(invocation)
-    session = _open_session(invocation, name, actor, tenant, root)
+    with starting.alone(invocation):
+        starting.start_daemon(invocation)
+        session = _open_session(invocation, name, actor, tenant, root)
     if invocation.json:
         invocation.output.document({**session, "root": root})
     else:
