@@ -1,13 +1,24 @@
 """Composition: what turns the layers below into a running service.
 
-config           the TOML file, decoded strictly
-strict_toml      how: unknown keys, sizes, durations, errors of one line
-paths            where the state, the run directory and the configuration are
-scoping          which store becomes `/memories/user`
-attachments      what a session shows, and where
-rpc              JSON-RPC 2.0 messages, and errors as they cross the control socket
-control_socket   the unix socket in the run directory
-control          its server, in the worker
-client           its client, in the command line
-stores           stores as a whole: created, changed, archived, deleted, described
+Configuration, pure:
+    config           the TOML file, decoded strictly
+    strict_toml      how: unknown keys, sizes, durations, errors of one line
+    paths            where the state, the run directory and the configuration are
+    scoping          which store becomes `/memories/user`
+    attachments      what a session shows, and where
+
+The control socket:
+    rpc              JSON-RPC 2.0 messages, and errors as they cross the socket
+    control_socket   the unix socket in the run directory
+    control          its server, in the worker
+    client           its client, in the command line
+    service          the methods that it offers
+    stores           stores as a whole: created, changed, archived, deleted, described
+
+The processes:
+    keeper           holds the mount and the socket, and keeps a worker alive
+    worker           one FUSE connection, one event loop
+    single           both in one, without root
+    sessions         which views one sandbox run sees
+    run_directory, handover, worker_process, crashes, keeper_log    what the keeper is made of
 """
