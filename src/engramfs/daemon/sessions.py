@@ -87,6 +87,7 @@ class Sessions:
         self._directory = directory
         self._open: dict[str, Session] = {}
         self._views: dict[str, list[View]] = {}  # of each session, its own alone
+        self._layouts: dict[str, SyntheticView] = {}
 
     def every(self) -> list[Session]:
         return sorted(self._open.values(), key=lambda session: session.opened)
@@ -129,10 +130,7 @@ class Sessions:
         wanted = await self._wanted(session.agent, session.actor, session.tenant)
         known = {each.path for each in session.attachments}
         new = [self._pin(session.id, each) for each in wanted if each.path not in known]
-        if not new:
-            return session
-        self._end_views(session.id)
-        return self._keep(self._serve(session, [*session.attachments, *new]))
+        return self._keep(self._add(session, new)) if new else session
 
     async def _wanted(self, agent: str | None, actor: str | None, tenant: str | None) -> list[Attachment]:
         config = self._config.agent(agent)
@@ -161,21 +159,22 @@ class Sessions:
         return Attached(wanted.store, wanted.path, wanted.access, head, wanted.live, source)
 
     def _serve(self, session: Session, attached: list[Attached]) -> Session:
-        """Make the session's views and put them into the hub."""
-        filesystem, views = self._filesystem, self._views.setdefault(session.id, [])
-        layout = filesystem.synthetic_view(session.uid, session.gid)
-        views.append(layout)
-        filesystem.hub.graft(f"sessions/{session.id}/layout", lambda: layout)
+        """Make the views of a new session and put them into the hub."""
+        layout = self._filesystem.synthetic_view(session.uid, session.gid)
+        self._layouts[session.id] = layout
+        self._views[session.id] = [layout]
+        self._filesystem.hub.graft(f"sessions/{session.id}/layout", lambda: layout)
         for path in PARENTS:
             layout.add_directory(path)
+        parents = tuple(Parent(f"sessions/{session.id}/layout{path}", path) for path in PARENTS)
+        return self._add(msgspec.structs.replace(session, parents=parents), attached)
+
+    def _add(self, session: Session, attached: list[Attached]) -> Session:
+        """More attachments for a session; what it has stays as it is."""
         for each in attached:
-            layout.add_directory(each.path)
+            self._layouts[session.id].add_directory(each.path)
             self._graft(session, each)
-        return msgspec.structs.replace(
-            session,
-            parents=tuple(Parent(f"sessions/{session.id}/layout{path}", path) for path in PARENTS),
-            attachments=tuple(attached),
-        )
+        return msgspec.structs.replace(session, attachments=(*session.attachments, *attached))
 
     def _graft(self, session: Session, attached: Attached) -> None:
         filesystem = self._filesystem
@@ -210,7 +209,8 @@ class Sessions:
             os.unlink(os.path.join(self._directory, f"{identifier}.json"))
 
     def _end_views(self, identifier: str) -> None:
-        for view in self._views.pop(identifier, []):
+        del self._layouts[identifier]
+        for view in self._views.pop(identifier):
             self._filesystem.end(view)
 
     def _keep(self, session: Session) -> Session:
@@ -233,7 +233,8 @@ class Sessions:
             try:
                 with open(os.path.join(self._directory, name), "rb") as file:
                     session = msgspec.json.decode(file.read(), type=Session)
-                self._open[session.id] = self._serve(session, list(session.attachments))
+                bare = msgspec.structs.replace(session, attachments=())
+                self._open[session.id] = self._serve(bare, list(session.attachments))
             except (OSError, msgspec.MsgspecError, NotFound) as error:
                 failures.append(f"session file {name}: {error}")
         return failures

@@ -42,7 +42,7 @@ async def _serve(
     state: str, config: Config, directory: str, agent: str, actor: str | None, tenant: str | None
 ) -> None:
     notifier = Notifier()
-    with opened(state, config, notifier) as worker:
+    with opened(state, config, notifier, f"engramfs mount {directory}") as worker:
         sessions = Sessions(worker.filesystem, config, None)
         async with serving(worker) as nursery:
             session = await sessions.open(agent, actor, tenant)

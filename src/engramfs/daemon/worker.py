@@ -48,12 +48,17 @@ class Worker(msgspec.Struct, frozen=True):
 
 
 @contextlib.contextmanager
-def opened(state: str, config: Config, invalidator: Invalidator) -> Iterator[Worker]:
-    """The state directory, recovered and open for writing, with a filesystem over it."""
+def opened(
+    state: str, config: Config, invalidator: Invalidator, purpose: str = "the engramfs daemon"
+) -> Iterator[Worker]:
+    """The state directory, recovered and open for writing, with a filesystem over it.
+
+    `purpose` tells other processes who holds the store lock.
+    """
     log = telemetry.logger("worker")
     transient = TransientNames(config.batch.transient)
     with contextlib.ExitStack() as stack:
-        repository = stack.enter_context(Repository.open(state, write="the engramfs daemon"))
+        repository = stack.enter_context(Repository.open(state, write=purpose))
         found = recover(repository, transient)
         if found.records or found.torn_bytes:
             log.info("recovered", **msgspec.structs.asdict(found))
