@@ -23,6 +23,7 @@ from engramfs.storage.protocol import Reader, Table, Writer
 
 PART = 1 << 20
 _WORTH = 0.9  # compress when the result is below this share of the original
+_HEAD = 5  # bytes before the content: codec and checksum
 _SMALL = 128  # bytes; below it compression is not tried
 
 
@@ -44,13 +45,15 @@ def pack(plain: bytes) -> bytes:
 
 def unpack(digest: bytes, value: bytes) -> bytes:
     """The plain bytes of one part. Raises `Corrupt`."""
-    body = value[5:]
+    body = value[_HEAD:]
     try:
+        if len(value) <= _HEAD:
+            raise ValueError(value)
         codec = Codec(value[0])
         plain = body if codec is Codec.RAW else zstandard.ZstdDecompressor().decompress(body, PART)
-    except (ValueError, IndexError, zstandard.ZstdError):
+    except (ValueError, zstandard.ZstdError):
         raise Corrupt(f"blob {digest.hex()} cannot be unpacked; run engramfs verify") from None
-    if zlib.crc32(plain) != int.from_bytes(value[1:5], "big"):
+    if zlib.crc32(plain) != int.from_bytes(value[1:_HEAD], "big"):
         raise Corrupt(f"blob {digest.hex()} has a wrong checksum; run engramfs verify")
     return plain
 

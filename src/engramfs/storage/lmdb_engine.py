@@ -1,13 +1,15 @@
 """The LMDB engine.
 
-Concurrency. LMDB takes any number of readers beside one writer, in several processes. Three of its
+Concurrency. LMDB takes any number of readers beside one writer, in several processes. Four of its
 rules are kept here and nowhere else:
 
  1. The map may only grow while this process has no transaction open. Every transaction is counted for
     as long as it lives, and growing waits for the count to be zero. So a thread that holds a read
     transaction must not begin a write transaction.
  2. An environment is opened once in a process, and never used after a fork.
- 3. A file shorter than its own meta page says would end the process with SIGBUS when a missing page is
+ 3. Its table of readers is mapped memory too. A page of it that the disk cannot give would end the process
+    with SIGBUS, so `_reserve_readers` has the disk give them all before.
+ 4. A file shorter than its own meta page says would end the process with SIGBUS when a missing page is
     touched; `_check_length` refuses it at the start instead. LMDB itself leaves the file short when a
     transaction frees the last pages that it took, so `_keep_slack` makes the file longer (sparsely).
 
@@ -23,12 +25,14 @@ from typing import Any
 
 import lmdb
 
-from engramfs.errors import Corrupt, Full, StorageError
+from engramfs.errors import Corrupt, Full, StorageError, Unavailable
 from engramfs.storage.lmdb_failures import DATA, translated
 from engramfs.storage.protocol import Row, Table, Usage
 
 MAP_SIZE = 64 << 30  # sparse: address space, not disk
 SLACK = 4 << 20  # bytes that the file is longer than its pages need; sparse as well
+_READERS = 512  # read transactions at once, of all processes
+_READERS_SIZE = 64 << 10  # bytes; more than so many readers need
 _PATIENCE = 60.0  # seconds to wait for other threads' transactions to end
 _FORMAT = 0  # the 0.9 engine; LMDB 1.0 cannot read its files, nor the other way round
 
@@ -108,7 +112,8 @@ class LmdbEngine:
         if not read_only:
             os.makedirs(directory, mode=0o700, exist_ok=True)
         self._check_not_empty()
-        created = not os.path.exists(self._path)
+        self._reserve_readers()
+        created = not read_only and not os.path.exists(self._path)
         try:
             with translated(directory):
                 self._open(map_size)
@@ -125,7 +130,7 @@ class LmdbEngine:
             readonly=self.read_only,
             create=not self.read_only,
             mode=0o600,
-            max_readers=512,
+            max_readers=_READERS,
             readahead=False,
             lib_version=_FORMAT,
         )
@@ -149,6 +154,21 @@ class LmdbEngine:
                 f"{self._path} is empty, so the stores in it cannot be served; put a backup (engramfs "
                 "backup) in its place, or remove it to start without any"
             )
+
+    def _reserve_readers(self) -> None:
+        path = os.path.join(self.directory, "lock.mdb")
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            if self.read_only:
+                return  # LMDB can read without it where nothing can be written
+            raise Unavailable(f"cannot open {path}: {error.strerror}; is it yours?") from error
+        try:
+            os.posix_fallocate(descriptor, 0, _READERS_SIZE)
+        except OSError as error:
+            raise Full(f"no space left for {path} ({error.strerror}); free some") from error
+        finally:
+            os.close(descriptor)
 
     def _check_length(self) -> None:
         needed = self._needed()

@@ -14,17 +14,18 @@ def in_batches(
     start: bytes,
     stop: bytes,
     check: Callable[[Reader, list[Row]], None],
-    between: Callable[[], None] = lambda: None,
+    between: Callable[[int], None],
 ) -> None:
-    """Call `check` with rows with `start` <= key < `stop`, and `between` while no transaction is open.
+    """Call `check` with rows with `start` <= key < `stop`.
 
-    The last batch, which may be empty, has fewer than `ROWS` rows.
+    `between` gets their number after each batch, while no transaction is open. The last batch,
+    which may be empty, has fewer than `ROWS` rows.
     """
     while True:
         with engine.reading() as reader:
             rows = list(islice(reader.scan(table, start, stop), ROWS))
             check(reader, rows)
-        between()
+        between(len(rows))
         if len(rows) < ROWS:
             return
         start = rows[-1][0] + b"\0"

@@ -19,7 +19,7 @@ def check_chain(engine: Engine, store: Store, reporter: Reporter) -> None:
         head = catalog.head(reader, store.id)
     check = _Chain(store, reporter)
     start, stop = keys.version(store.id, 0), keys.version(store.id, head.number + 1)
-    in_batches(engine, Table.VERSIONS, start, stop, check.batch)
+    in_batches(engine, Table.VERSIONS, start, stop, check.batch, reporter.checked)
     check.gap(head.number + 1)
     if check.digest not in (head.digest, None):
         reporter.add(store.name, f"the head does not have the digest of version {head.number}")
@@ -47,7 +47,6 @@ class _Chain:
                 self._reporter.add(self._store.name, f"version {number}: {error.message}")
                 self.digest = None
         self._reporter.versions += len(rows)
-        self._reporter.checked(len(rows))
 
     def gap(self, number: int) -> None:
         """Report the versions that are missing before `number`, which comes next."""

@@ -39,12 +39,13 @@ class Rows:
         self._check_totals()
         in_batches(self._engine, Table.HISTORY, prefix, stop, self._history, self._between)
 
-    def _between(self) -> None:
+    def _between(self, rows: int) -> None:
         references, self._references = self._references, []
         problems, self._problems = self._problems, []
         for reference, problem in problems:
             self._reporter.add(self._store.name, f"{self._contents.where(self._store, reference)}: {problem}")
         self._contents.check(self._store, references)
+        self._reporter.checked(rows)
 
     # The tree at the head
 
@@ -71,7 +72,6 @@ class Rows:
             for problem in self._live_problems(reader, tree, recorded, parent, name, entry):
                 self._problem(None, parent, name, entry, problem)
             self._count(entry)
-        self._reporter.checked(len(rows))
 
     def _live_problems(
         self, reader: Reader, tree: HeadTree, recorded: VersionTree, parent: int, name: bytes, entry: Entry
@@ -125,7 +125,6 @@ class Rows:
                 stem = key[:-8]
                 if newest.lookup(parent, name) is not None and tree.lookup(parent, name) is None:
                     self._problem(head.number, parent, name, None, "it is missing at the head")
-        self._reporter.checked(len(rows))
 
     # Every row
 

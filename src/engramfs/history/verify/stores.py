@@ -26,8 +26,8 @@ def check_stores(engine: Engine, reporter: Reporter) -> None:
             if reader.get(Table.STORES, identifier) is None:
                 reporter.add(name.decode("utf-8", "replace"), "the name has no store")
 
-    in_batches(engine, Table.STORES, b"", b"\xff" * 5, check_rows)
-    in_batches(engine, Table.NAMES, b"", b"\xff", check_names)
+    in_batches(engine, Table.STORES, b"", b"\xff" * 5, check_rows, reporter.checked)
+    in_batches(engine, Table.NAMES, b"", b"\xff", check_names, reporter.checked)
     with engine.reading() as reader:
         last = reader.at_or_before(Table.FEED, b"\xff" * 8)
         counter = reader.get(Table.META, keys.NEXT_FEED_KEY)
@@ -77,7 +77,7 @@ def check_feed(engine: Engine, stores: list[Store], reporter: Reporter) -> None:
         if len(rows) < ROWS:
             _check_ends(reader, names, newest, reporter)
 
-    in_batches(engine, Table.FEED, b"", b"\xff" * 9, check)
+    in_batches(engine, Table.FEED, b"", b"\xff" * 9, check, reporter.checked)
 
 
 def _check_ends(reader: Reader, names: dict[int, str], newest: dict[int, int], reporter: Reporter) -> None:
