@@ -160,7 +160,7 @@ class Sessions:
 
     def _serve(self, session: Session, attached: list[Attached]) -> Session:
         """Make the views of a new session and put them into the hub."""
-        layout = self._filesystem.synthetic_view(session.uid, session.gid)
+        layout = self._filesystem.synthetic_view(session.id, session.uid, session.gid)
         self._layouts[session.id] = layout
         self._views[session.id] = [layout]
         self._filesystem.hub.graft(f"sessions/{session.id}/layout", lambda: layout)
@@ -179,7 +179,9 @@ class Sessions:
     def _graft(self, session: Session, attached: Attached) -> None:
         filesystem = self._filesystem
         if attached.access is Access.READ_WRITE:
-            view = filesystem.writable_view(attached.store, session.author, session.uid, session.gid)
+            view = filesystem.writable_view(
+                attached.store, session.author, session.uid, session.gid, attached.path
+            )
             self._views[session.id].append(view)
             filesystem.hub.graft(attached.source, lambda: view)
         elif not attached.live:

@@ -1,7 +1,7 @@
 """All stores and views of one worker, found by inode number, and the task that seals batches.
 
-View numbers: 0 is the hub. Those below `EPHEMERAL` are given to attachments, those above to `.versions`
-and what is entered there, which goes again when the kernel has forgotten it.
+View numbers come from `ViewNumbers`. A worker that took a mount over is asked for inodes of views that it
+has not made yet: `find` makes them from their keys.
 """
 
 import math
@@ -11,7 +11,7 @@ import time
 import structlog
 import trio
 
-from engramfs.errors import Archived, Stale
+from engramfs.errors import Archived, NotFound, Stale
 from engramfs.history import catalog
 from engramfs.history.commit import Commit
 from engramfs.model.author import Author
@@ -26,10 +26,9 @@ from engramfs.vfs.resources import Resources
 from engramfs.vfs.synthetic import SyntheticView
 from engramfs.vfs.versions_view import VersionsView, ViewStatus
 from engramfs.vfs.view import View
+from engramfs.vfs.view_numbers import ViewNumbers
 from engramfs.vfs.writable_view import WritableView
 
-EPHEMERAL = 1 << 19
-_LAST = (1 << 20) - 1
 _COMPACT = 16 << 20  # bytes of journal from which on it is worth rewriting
 _NODE = (1 << NODE_BITS) - 1
 log = structlog.get_logger("engramfs.filesystem")
@@ -38,15 +37,16 @@ log = structlog.get_logger("engramfs.filesystem")
 class Filesystem:
     """The registry. `hub` is the root of the mount."""
 
-    def __init__(self, resources: Resources) -> None:
+    def __init__(
+        self, resources: Resources, numbers: ViewNumbers | None = None, *, resumed: bool = False
+    ) -> None:
         self.resources = resources
         self.stores: dict[int, LiveStore] = {}
         self.views: dict[int, View] = {}
         self.hub = SyntheticView(0, 0, 0, timeout=1.0)
         self.views[0] = self.hub
-        self._shared: dict[tuple[object, ...], View] = {}
-        self._next_number = 1
-        self._next_ephemeral = EPHEMERAL
+        self._numbers = numbers or ViewNumbers()
+        self._resumed = resumed
         self._changed = trio.Event()
         self._compact_at = _COMPACT
 
@@ -54,10 +54,33 @@ class Filesystem:
 
     def find(self, inode: int) -> tuple[View, int]:
         """The view of an inode number and the node id in it. Raises `Stale` when the view has ended."""
-        view = self.views.get(inode >> NODE_BITS)
-        if view is None:
-            raise Stale
+        view = self.views.get(inode >> NODE_BITS) or self._revive(inode >> NODE_BITS)
         return view, inode & _NODE
+
+    def _revive(self, number: int) -> View:
+        """A view that an earlier worker showed, made again. Raises `Stale`."""
+        key = self._numbers.key(number) if self._resumed else None
+        try:
+            match key:
+                case ("live", int(store), int(uid), int(gid)):
+                    return self.live_view(self._name_of(store), uid, gid)
+                case ("pinned", int(store), int(version), int(uid), int(gid)):
+                    return self.pinned_view(self._name_of(store), version, uid, gid)
+                case ("versions", int(above)):
+                    view = self.find(above << NODE_BITS)[0]
+                    if view.versions is not None:
+                        return view.versions()
+                case ("version", int(versions), int(version)):
+                    entered = self.find(versions << NODE_BITS)[0]
+                    if isinstance(entered, VersionsView):
+                        return entered.enter(version)
+        except NotFound:
+            raise Stale from None
+        raise Stale
+
+    def _name_of(self, store: int) -> str:
+        with self.resources.engine.reading() as reader:
+            return catalog.get(reader, store).name
 
     def looked_up(self, inode: int) -> None:
         """The kernel was told an inode number once more."""
@@ -71,7 +94,7 @@ class Filesystem:
         if view is None:
             return
         view.forget(inode & _NODE, count)
-        if view.is_ephemeral and not view.lookups:
+        if view.is_ephemeral and not view.lookups and not view.resumed:
             self.end(view)
 
     def space(self) -> Space:
@@ -125,75 +148,75 @@ class Filesystem:
     def live_view(self, name: str, uid: int = 0, gid: int = 0) -> LiveView:
         """The read-only view of a store's head; sessions with the same uid and gid share it."""
         store = self.store(name)
-        key = ("live", store.store.id, uid, gid)
-        view = self._shared.get(key)
+        number = self._numbers.of(("live", store.store.id, uid, gid))
+        view = self.views.get(number)
         if not isinstance(view, LiveView):
-            view = LiveView(self._number(), uid, gid, store)
-            self._shared[key] = self._register(view)
+            view = LiveView(number, uid, gid, store)
+            self._register(view, store.store)
         return view
 
     def pinned_view(self, name: str, version: int, uid: int = 0, gid: int = 0) -> PinnedView:
         """The read-only view of a store at a version; shared likewise."""
         with self.resources.engine.reading() as reader:
             store = catalog.named(reader, name)
-        key = ("pinned", store.id, version, uid, gid)
-        view = self._shared.get(key)
+        number = self._numbers.of(("pinned", store.id, version, uid, gid))
+        view = self.views.get(number)
         if not isinstance(view, PinnedView):
-            view = PinnedView(self._number(), uid, gid, self.resources, store, version)
-            self._shared[key] = self._register(view)
+            view = PinnedView(number, uid, gid, self.resources, store, version)
+            self._register(view, store)
         return view
 
-    def writable_view(self, name: str, author: Author, uid: int, gid: int) -> WritableView:
-        """A view of a session's own. Raises `Archived`."""
+    def writable_view(self, name: str, author: Author, uid: int, gid: int, path: str = "") -> WritableView:
+        """A view of a session's own, attached at `path` of it. Raises `Archived`."""
         store = self.store(name)
         if store.store.archived:
             raise Archived(f"store {name} is archived; attach it read_only, or open it again with store set")
-        view = WritableView(self._number(), uid, gid, store, author)
-        self._register(view)
+        number = self._numbers.of(("writable", author.session or "", name, path))
+        if number in self.views:
+            number = self._numbers.of(("writable", author.session or "", name, path, len(self.views)))
+        view = WritableView(number, uid, gid, store, author)
+        self._register(view, store.store)
         return view
 
-    def synthetic_view(self, uid: int, gid: int) -> SyntheticView:
+    def synthetic_view(self, session: str, uid: int, gid: int) -> SyntheticView:
         """Directories of a session: the parents of its mount points."""
-        view = SyntheticView(self._number(), uid, gid, timeout=LONG)
-        self.views[view.number] = view
+        view = SyntheticView(self._numbers.of(("layout", session)), uid, gid, timeout=LONG)
+        self._add(view)
         return view
 
     def end(self, view: View) -> None:
         """A view ends: what is still open through it answers ESTALE."""
         self.views.pop(view.number, None)
-        for key in [key for key, shared in self._shared.items() if shared is view]:
-            del self._shared[key]
+        self._numbers.end(view.number)
         if isinstance(view, LiveView):
             view.close()
 
-    def _register(self, view: LiveView | PinnedView) -> View:
+    def _add(self, view: View) -> None:
+        view.resumed = self._resumed
         self.views[view.number] = view
-        inner: list[View] = []
+
+    def _register(self, view: LiveView | PinnedView, store: Store) -> None:
+        self._add(view)
 
         def versions() -> View:
-            if not inner or inner[0].number not in self.views:
-                inner[:] = [self._versions_view(view, _store_of(view))]
-            return inner[0]
+            known = self.views.get(self._numbers.of(("versions", view.number)))
+            return known or self._versions_view(view, store)
 
         view.versions = versions
-        return view
 
     def _versions_view(self, above: View, store: Store) -> View:
-        entered: dict[int, View] = {}
+        number = self._numbers.of(("versions", above.number))
 
-        def enter(number: int) -> View:
-            known = entered.get(number)
-            if known is None or known.number not in self.views:
-                known = EphemeralPinnedView(
-                    self._ephemeral(), above.uid, above.gid, self.resources, store, number
-                )
-                self.views[known.number] = entered[number] = known
+        def enter(version: int) -> View:
+            entered = self._numbers.of(("version", number, version))
+            known = self.views.get(entered)
+            if known is None:
+                known = EphemeralPinnedView(entered, above.uid, above.gid, self.resources, store, version)
+                self._add(known)
             return known
 
-        view = VersionsView(
-            self._ephemeral(), above, self.resources, store, enter, lambda: self._status(above, store)
-        )
-        self.views[view.number] = view
+        view = VersionsView(number, above, self.resources, store, enter, lambda: self._status(above, store))
+        self._add(view)
         return view
 
     def _status(self, view: View, store: Store) -> str:
@@ -210,20 +233,6 @@ class Filesystem:
             unsealed=len(live.batch.names) if live is not None and live.batch is not None else 0,
             recent=tuple(live.recent) if live is not None else (),
         ).text()
-
-    def _number(self) -> int:
-        while self._next_number in self.views:
-            self._next_number = self._next_number % (EPHEMERAL - 1) + 1
-        number = self._next_number
-        self._next_number = self._next_number % (EPHEMERAL - 1) + 1
-        return number
-
-    def _ephemeral(self) -> int:
-        while self._next_ephemeral in self.views:
-            self._next_ephemeral = self._next_ephemeral + 1 if self._next_ephemeral < _LAST else EPHEMERAL
-        number = self._next_ephemeral
-        self._next_ephemeral = number + 1 if number < _LAST else EPHEMERAL
-        return number
 
     # Sealing
 

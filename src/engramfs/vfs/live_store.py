@@ -9,7 +9,7 @@ to the log writer; the next batch may be opened and cut meanwhile, since `Base` 
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -29,7 +29,7 @@ from engramfs.storage.journal import Record
 from engramfs.storage.protocol import Writer
 from engramfs.vfs.batch import Batch, Name, touched_by
 from engramfs.vfs.cut import Base, Cut, Cutter
-from engramfs.vfs.node import Place
+from engramfs.vfs.node import Node, Place
 from engramfs.vfs.resources import Resources
 from engramfs.vfs.restating import restate
 from engramfs.vfs.spool import Spool
@@ -98,6 +98,8 @@ class LiveStore:
     def replay(self, record: Record) -> None:
         """Apply a record of an earlier worker. Its batch is sealed with the flag `recovered`."""
         self._cut_for(record.author)
+        if isinstance(record.operation, Link):
+            self.tree.load(record.operation.entry.node)  # it may be one more name of a file in the log
         self._apply(record)
         if self.batch is not None:
             self.batch.flags.add("recovered")
@@ -128,7 +130,7 @@ class LiveStore:
         if not self._scratch_from and self.tree.has_scratch:
             # Also what the open batch did to the node before it became transient.
             self._scratch_from = min([position, *(self.batch.names.values() if self.batch else ())])
-        self._tell(operation, view)
+        self._tell(operation, view, nodes)
 
     def _settle(self, record: Record) -> None:
         """What a record says of a node beside its entry: whether it was closed, and its content."""
@@ -188,7 +190,6 @@ class LiveStore:
         return min([self._position, *floors])
 
     def _sealed(self, cut: Cut, version: Version | None) -> None:
-        cut.number = version.number if version is not None else 0
         self.coming.remove(cut)
         self._base.written(cut)
         self.head = replace(self.head, journal_position=cut.commit.journal_position)
@@ -323,20 +324,24 @@ class LiveStore:
         del self.recent[:-20]
         self.resources.failed(self.store.name, what)
 
-    def _tell(self, operation: Operation, origin: int) -> None:
-        """Let the other views drop what the kernel cached of them."""
+    def _tell(self, operation: Operation, origin: int, relinked: Iterable[Node] = ()) -> None:
+        """Let the other views drop what the kernel cached: of the names, and of nodes with more or fewer."""
         if len(self.views) <= 1 and all(view.number == origin for view in self.views):
             return
         for view in self.views:
             if view.number != origin:
                 view.changed(operation)
+                for node in relinked:
+                    view.node_changed(node.id)
 
 
 def _write(cut: Cut, writer: Writer) -> Version | None:
     try:
-        return commits.apply(writer, cut.ready())
+        version = commits.apply(writer, cut.ready())
     except NotFound:  # the store was deleted meanwhile, and its log with it
         return None
+    cut.number = version.number if version is not None else 0  # a cut behind it in this transaction may ask
+    return version
 
 
 def _directories(operation: Operation) -> set[int]:

@@ -40,6 +40,8 @@ class LiveView(View):
         return node
 
     def show(self, node: Node) -> Attributes:
+        if node.entry.links > 1:
+            self.tree.all_places(node)  # to count them
         return of_entry(node.entry, self.number, self.uid, self.gid, node.links_in(self.number), LONG)
 
     def forgotten(self, node: int) -> None:
@@ -154,6 +156,10 @@ class LiveView(View):
         if self.holds(parent):
             self.store.resources.invalidator.entry_changed(self.inode(parent), name)
             self.store.resources.invalidator.inode_changed(self.inode(parent), content=False)
+
+    def node_changed(self, node: int) -> None:
+        """Something about a node changed that is not its content: how many names it has."""
+        self._inode_changed(node, content=False)
 
     def _inode_changed(self, node: int, *, content: bool) -> None:
         if self.holds(node):

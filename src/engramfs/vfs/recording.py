@@ -12,6 +12,7 @@ what is recorded is the file as it was at one moment. Races of the larger kind, 
 
 import hashlib
 import time
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -108,12 +109,17 @@ class Recorder:
             return spool
         self.discard(file)
         spool = self._new_spool(file)
-        self._fill(spool, file.node)
+        try:
+            spool.fill(self._recorded(file.node))
+        except BaseException:
+            self.discard(file)  # half a content must not be taken for the file's
+            raise
         return spool
 
-    def _fill(self, spool: Spool, node: Node) -> None:
+    def _recorded(self, node: Node) -> Iterator[bytes]:
+        """The content as of the last close, in parts."""
         size = node.entry.size
-        spool.fill(self._view.read_recorded(node, start, blobs.PART) for start in range(0, size, blobs.PART))
+        return (self._view.read_recorded(node, start, blobs.PART) for start in range(0, size, blobs.PART))
 
     def _new_spool(self, file: OpenFile) -> Spool:
         inode = self._view.inode(file.node.id)
@@ -170,12 +176,7 @@ class Recorder:
         """Put what was only added here after what another author added meanwhile; whether that was so."""
         if not spool.appended or spool.base_digest == node.entry.digest or spool.size <= spool.base_size:
             return False
-        added = b"".join(spool.pieces(spool.base_size))
-        mtime = spool.mtime
-        spool.begin_again(node.entry.digest)
-        self._fill(spool, node)
-        spool.write(spool.size, added)
-        spool.mtime = mtime
+        spool.rebase(node.entry.digest, b"".join(self._recorded(node)))
         self._view.stale.add(node.id)
         self._store.resources.invalidator.inode_changed(self._view.inode(node.id), content=True)
         return True

@@ -30,8 +30,16 @@ class Spool:
     def fill(self, pieces: Iterator[bytes]) -> None:
         """Begin with a recorded content."""
         for piece in pieces:
-            self.size += os.pwrite(self.descriptor, piece, self.size)
+            self._write_all(piece, self.size)
+            self.size += len(piece)
         self.base_size = self.size
+
+    def _write_all(self, data: bytes, offset: int) -> None:
+        """All of it, or `OSError`: a disk that fills up takes a part and says so only the next time."""
+        view = memoryview(data)
+        while view:
+            written = os.pwrite(self.descriptor, view, offset)
+            view, offset = view[written:], offset + written
 
     def read(self, offset: int, size: int) -> bytes:
         return os.pread(self.descriptor, size, offset)
@@ -75,12 +83,20 @@ class Spool:
         self.dirty = False
         self.appended = True
 
-    def begin_again(self, base_digest: bytes) -> None:
-        """Empty, to be filled with another base."""
-        os.ftruncate(self.descriptor, 0)
-        self.size = self.base_size = 0
-        self.base_digest = base_digest
-        self.appended = True
+    def rebase(self, base_digest: bytes, base: bytes) -> None:
+        """Put what was added here after another base. Raises `OSError`; then everything is as it was.
+
+        What makes the file longer is written first: only that needs space.
+        """
+        whole = base + b"".join(self.pieces(self.base_size))
+        try:
+            self._write_all(whole[self.size :], self.size)
+        except OSError:
+            os.ftruncate(self.descriptor, self.size)
+            raise
+        self._write_all(whole[: self.size], 0)
+        os.ftruncate(self.descriptor, len(whole))
+        self.size, self.base_size, self.base_digest = len(whole), len(base), base_digest
 
     def refuse(self) -> None:
         """What is here will not be recorded; the next use begins with the head again."""

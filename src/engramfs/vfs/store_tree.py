@@ -6,6 +6,8 @@ replayed from the journal alike. Applying an operation twice leaves the tree as 
 Transient names (`engramfs.model.transient`) are kept beside the shared names, for each view its own.
 """
 
+import contextlib
+
 import msgspec
 
 from engramfs.errors import NoEntry, NotDirectory
@@ -71,6 +73,11 @@ class StoreTree:
             if node is None:
                 raise NoEntry
         return node
+
+    def load(self, identifier: int) -> None:
+        """Have the node of that id in memory, if there is one."""
+        with contextlib.suppress(NoEntry):
+            self.node(identifier)
 
     def children(self, directory: Node) -> dict[bytes, Node]:
         """The shared names of a directory. Raises `NotDirectory`."""
@@ -240,6 +247,7 @@ class StoreTree:
         for key in [key for key in self._scratch if key[0] == view]:
             for name, node in self._scratch.pop(key).items():
                 self._lose(node, Place(key[1], name, view))
+                self.forget(node)
 
     def scratch_places(self) -> list[Place]:
         """Every transient name of every view."""

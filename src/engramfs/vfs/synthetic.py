@@ -2,15 +2,19 @@
 
 A directory in the kernel has one place, so a view may be grafted at one path alone; where the same view
 shows up elsewhere it is by a bind mount.
+
+Node ids are made from paths, so that another worker gives the same directory the same inode number
+without a table.
 """
 
+import hashlib
 import stat
 import time
 from collections.abc import Callable
 from typing import NamedTuple
 
 from engramfs.errors import IsDirectory, NoEntry, NotDirectory
-from engramfs.model.entry import ROOT_NODE
+from engramfs.model.entry import NODE_BITS, ROOT_NODE
 from engramfs.vfs.attributes import BLOCK, Attributes, Listed, Opened
 from engramfs.vfs.view import View, in_order
 
@@ -37,21 +41,20 @@ class SyntheticView(View):
         self._timeout = timeout  # seconds that the kernel may believe us
         self._root = _Directory(ROOT_NODE, ROOT_NODE)
         self._directories = {ROOT_NODE: self._root}
-        self._next = ROOT_NODE + 1
         self._made = time.time_ns()
 
     # Building
 
     def add_directory(self, path: str) -> int:
         """Make `path` and what is missing above it; its node id."""
-        directory = self._root
+        directory, so_far = self._root, b""
         for part in path.encode("utf-8", "surrogateescape").split(b"/"):
             if not part:
                 continue
+            so_far += b"/" + part
             child = directory.children.get(part)
             if child is None:
-                child = _Directory(self._next, directory.node)
-                self._next += 1
+                child = _Directory(self._node_of(so_far), directory.node)
                 directory.children[part] = child
                 self._directories[child.node] = child
             if not isinstance(child, _Directory):
@@ -59,12 +62,18 @@ class SyntheticView(View):
             directory = child
         return directory.node
 
+    def _node_of(self, path: bytes) -> int:
+        node = int.from_bytes(hashlib.sha256(path).digest()[:5], "big")
+        while node <= ROOT_NODE or node in self._directories:
+            node = (node + 1) % (1 << NODE_BITS)
+        return node
+
     def graft(self, path: str, view: Graft) -> None:
         """Let `path` lead into a view."""
         above, _, name = path.rpartition("/")
         directory = self._directories[self.add_directory(above)]
-        directory.children[name.encode("utf-8", "surrogateescape")] = _Grafted(self._next, view)
-        self._next += 1
+        encoded = path.encode("utf-8", "surrogateescape")
+        directory.children[name.encode("utf-8", "surrogateescape")] = _Grafted(self._node_of(encoded), view)
 
     def remove(self, path: str) -> None:
         """Take away what is at `path`, with all below."""

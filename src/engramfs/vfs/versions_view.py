@@ -48,7 +48,7 @@ class VersionsView(View):
         super().__init__(number, above.uid, above.gid)
         self._resources = resources
         self._store = store
-        self._enter = enter
+        self.enter = enter
         self._status = status
         self._opened = time.time_ns()
 
@@ -62,7 +62,7 @@ class VersionsView(View):
         if name in _NAMES:
             return self.attributes(_NAMES[name])
         if name.isdigit() and name == str(int(name)).encode() and 1 <= int(name) <= self._head():
-            return self._enter(int(name)).attributes(ROOT_NODE)
+            return self.enter(int(name)).attributes(ROOT_NODE)
         if name.startswith(b"@"):
             return self.attributes(_TIME + self._at(name[1:]))
         raise NoEntry
@@ -111,7 +111,7 @@ class VersionsView(View):
 
     def listed(self, parent: int, item: Listed) -> Attributes | None:
         if item.node >= _NUMBER:
-            return self._enter(int(item.name)).attributes(ROOT_NODE)
+            return self.enter(int(item.name)).attributes(ROOT_NODE)
         return self.attributes(item.node)
 
     def read_link(self, node: int) -> bytes:

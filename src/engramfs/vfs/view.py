@@ -33,6 +33,7 @@ class View:
         self.uid = uid
         self.gid = gid
         self.lookups: dict[int, int] = {}
+        self.resumed = False  # an earlier worker showed it: what the kernel holds of it is not known
         self.versions: Callable[[], View] | None = None  # the view of `.versions`, where there is one
 
     # What the kernel holds
@@ -41,7 +42,7 @@ class View:
         return inode_number(self.number, node)
 
     def holds(self, node: int) -> bool:
-        return node in self.lookups or node == ROOT_NODE
+        return node in self.lookups or node == ROOT_NODE or self.resumed
 
     def looked_up(self, node: int) -> None:
         self.lookups[node] = self.lookups.get(node, 0) + 1

@@ -258,27 +258,31 @@ class WritableView(LiveView):
             atime=entry.atime if wanted.atime is None else wanted.atime,
             ctime=time.time_ns(),
         )
+        self._set_entry(node, changed)
+
+    def _set_entry(self, node: Node, entry: Entry) -> None:
+        """Record attributes; of a file without a name only its open descriptors know."""
         if node.places:
-            self._record(Update(changed))
+            self._record(Update(entry))
         else:
-            node.entry = changed
+            node.entry = entry
 
     def set_xattr(self, node: int, name: bytes, value: bytes) -> None:
         self._check_xattr(name)
-        entry = self.node(node).entry
-        xattrs = dict(entry.xattrs)
+        known = self.node(node)
+        xattrs = dict(known.entry.xattrs)
         xattrs[name] = value
         if sum(len(key) + len(item) for key, item in xattrs.items()) > _MAX_XATTRS:
             raise RangeTooSmall
-        self._set_xattrs(entry, xattrs)
+        self._set_xattrs(known, xattrs)
 
     def remove_xattr(self, node: int, name: bytes) -> None:
         self._check_xattr(name)
-        entry = self.node(node).entry
-        xattrs = dict(entry.xattrs)
+        known = self.node(node)
+        xattrs = dict(known.entry.xattrs)
         if xattrs.pop(name, None) is None:
             raise NoAttribute
-        self._set_xattrs(entry, xattrs)
+        self._set_xattrs(known, xattrs)
 
     def _check_xattr(self, name: bytes) -> None:
         self.check_writable()
@@ -287,8 +291,9 @@ class WritableView(LiveView):
         if not name.startswith(b"user."):
             raise Unsupported
 
-    def _set_xattrs(self, entry: Entry, xattrs: dict[bytes, bytes]) -> None:
-        self._record(Update(replace(entry, xattrs=tuple(sorted(xattrs.items())), ctime=time.time_ns())))
+    def _set_xattrs(self, node: Node, xattrs: dict[bytes, bytes]) -> None:
+        changed = replace(node.entry, xattrs=tuple(sorted(xattrs.items())), ctime=time.time_ns())
+        self._set_entry(node, changed)
 
     # Content
 
@@ -349,12 +354,20 @@ class WritableView(LiveView):
 
     def close(self) -> None:
         """The session ends: open files are given up, and its transient names with it."""
-        self.revoked = True
         for file in self.files.values():
             self._recorder.discard(file)
+            if not file.node.born:
+                self._drop_names(file.node)
+        self.revoked = True
         self.files.clear()
         self.tree.drop_scratch(self.number)
         super().close()
+
+    def _drop_names(self, node: Node) -> None:
+        """Of a file that was created and never closed: nobody will close it now."""
+        for place in node.places:
+            if not place.view:
+                self._record(Unlink(place.parent, place.name, time.time_ns()))
 
 
 def is_writing(flags: int) -> bool:
