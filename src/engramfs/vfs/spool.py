@@ -3,8 +3,8 @@
 A spool knows what it began with (`base_digest`, `base_size`) and whether everything done to it since was
 to add at the end (`appended`), which is what lets two writers of a log both keep their lines.
 
-It is named after the inode, so that another worker can find it. Its file is in the page cache as soon as
-a write returned, so it outlives the process.
+Its file is in the page cache as soon as a write returned, so it outlives the process. It is named after
+the inode and what it began with, so that another worker can go on with it: `<inode>-<digest>-<size>`.
 """
 
 import hashlib
@@ -18,14 +18,52 @@ class Spool:
     """An open spool file."""
 
     def __init__(self, directory: str, inode: int, base_digest: bytes) -> None:
-        self.path = os.path.join(directory, f"{inode:x}")
+        self._start(directory, inode, base_digest, 0)
         self.descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         self.size = 0
-        self.base_digest = base_digest
-        self.base_size = 0
         self.dirty = False
         self.appended = True  # nothing below base_size was touched
         self.mtime = 0  # nanoseconds; of the last write, or as set while dirty
+
+    def _start(self, directory: str, inode: int, base_digest: bytes, base_size: int) -> None:
+        self._directory = directory
+        self._inode = inode
+        self.base_digest = base_digest
+        self.base_size = base_size
+        self.path = self._named()
+
+    def _named(self) -> str:
+        return os.path.join(self._directory, f"{self._inode:x}-{self.base_digest.hex()}-{self.base_size}")
+
+    @classmethod
+    def adopt(cls, directory: str, name: str) -> "Spool":
+        """The spool that an earlier worker left under `name`. It may be dirty, so it is taken to be."""
+        inode, digest, size = name.split("-")
+        spool = cls.__new__(cls)
+        spool._start(directory, int(inode, 16), bytes.fromhex(digest), int(size))
+        spool.descriptor = os.open(spool.path, os.O_RDWR | os.O_CLOEXEC)
+        found = os.fstat(spool.descriptor)
+        spool.size, spool.mtime, spool.dirty = found.st_size, found.st_mtime_ns, True
+        spool.appended = spool.size >= spool.base_size and spool._begins_with_base()
+        return spool
+
+    @property
+    def inode(self) -> int:
+        return self._inode
+
+    def _begins_with_base(self) -> bool:
+        found, left = hashlib.sha256(), self.base_size
+        for piece in self.pieces():
+            found.update(piece[:left])
+            left -= min(left, len(piece))
+        return found.digest() == self.base_digest
+
+    def _touched(self) -> None:
+        """Before the first change after a record: the name says what it begins with now."""
+        self.dirty = True
+        if (path := self._named()) != self.path:
+            os.rename(self.path, path)
+            self.path = path
 
     def fill(self, pieces: Iterator[bytes]) -> None:
         """Begin with a recorded content."""
@@ -45,19 +83,21 @@ class Spool:
         return os.pread(self.descriptor, size, offset)
 
     def write(self, offset: int, data: bytes) -> int:
+        if not self.dirty:
+            self._touched()
         written = os.pwrite(self.descriptor, data, offset)
         if offset < self.base_size:
             self.appended = False
         self.size = max(self.size, offset + written)
-        self.dirty = True
         return written
 
     def truncate(self, size: int) -> None:
+        if not self.dirty:
+            self._touched()
         os.ftruncate(self.descriptor, size)
         if size < self.base_size:
             self.appended = False
         self.size = size
-        self.dirty = True
 
     def pieces(self, start: int = 0) -> Iterator[bytes]:
         """The content from `start`, in parts as blobs want them."""
