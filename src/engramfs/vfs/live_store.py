@@ -30,6 +30,7 @@ from engramfs.storage.protocol import Writer
 from engramfs.vfs.batch import Batch, Name, touched_by
 from engramfs.vfs.cut import Base, Cut, Cutter
 from engramfs.vfs.node import Node, Place
+from engramfs.vfs.orphans import Orphans
 from engramfs.vfs.resources import Resources
 from engramfs.vfs.restating import restate
 from engramfs.vfs.spool import Spool
@@ -56,6 +57,8 @@ class LiveStore:
         self.coming: list[Cut] = []  # handed to the log writer, not written yet
         self.recent: list[str] = []  # refusals and conflicts, newest last, for `.versions/status`
         self.dirty: set[Spool] = set()  # written, not recorded yet
+        self.orphans = Orphans(resources.spool_path, store.id)
+        self.unanswered: Record | None = None  # done by an earlier worker, perhaps without an answer
         self._base = Base()
         self._on_change = on_change
         self._position = head.journal_position  # of the newest record of this store
@@ -118,6 +121,8 @@ class LiveStore:
         self._position = position
         self._settle(record)
         for node in nodes:
+            if not node.places and any(each.may_be_open(node.id) for each in self.views):
+                self.orphans.keep(node.entry, node.content, born=node.born)
             names.extend((place.parent, place.name) for place in node.places if not place.view)
         if names:
             batch = self._open_batch(record.author)
@@ -213,9 +218,14 @@ class LiveStore:
         """Drop nodes that went for good, and the memory of transient records when no such name is left."""
         for node in cut.gone:
             if not any(view.holds(node.id) for view in self.views):
-                self.tree.forget(node)
+                self.let_go(node)
         if self._scratch_from and not self.tree.has_scratch:
             self._scratch_from = 0
+
+    def let_go(self, node: Node) -> None:
+        """No view holds `node` any more: it can go, unless it has a name here or in the log."""
+        self.tree.forget(node)
+        self.orphans.drop(node.id)
 
     @property
     def is_idle(self) -> bool:

@@ -49,7 +49,7 @@ class LiveView(View):
         self._listings.pop(node, None)
         known = self.tree.nodes.get(node)
         if known is not None and not any(view.holds(node) for view in self.store.views):
-            self.tree.forget(known)
+            self.store.let_go(known)
 
     # Reading
 
