@@ -122,6 +122,8 @@ def _put_row(writer: Writer, store: int, row: RowChange, version: Version | None
     if not row.recorded:
         return
     if row.entry is not None:
-        writer.put(Table.NODES, keys.place(store, row.entry.node, row.parent, row.name), b"")
+        place = keys.place(store, row.entry.node, row.parent, row.name)
+        if writer.get(Table.NODES, place) is None:  # putting it again would still write its pages again
+            writer.put(Table.NODES, place, b"")
     if version is not None:
         writer.put(Table.HISTORY, keys.history(store, row.parent, row.name, version.number), value)

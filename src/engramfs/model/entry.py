@@ -6,6 +6,7 @@ from enum import IntEnum
 import msgspec
 
 ROOT_NODE = 1  # the node id of a store's root directory
+NODE_MASK = (1 << 40) - 1
 NODE_BITS = 40  # of a node id; an inode number is view number << NODE_BITS | node id
 EMPTY_DIGEST = bytes.fromhex("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
 
@@ -44,15 +45,29 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     def st_mode(self) -> int:
         return _TYPE_BITS[self.kind] | self.mode
 
-    def same_but_for_times(self, other: "Entry | None") -> bool:
-        """Whether a version would have nothing to record between the two."""
+    def looks_like(self, other: "Entry | None") -> bool:
+        """Whether a person would see no difference but times: then no version is owed.
+
+        Files are compared by what they hold, so saving the same bytes again is no change. Directories are
+        compared by node as well, since that is where their children are found.
+        """
         return (
             other is not None
             and self.digest == other.digest
             and self.size == other.size
-            and self.node == other.node
-            and self.mode == other.mode
             and self.kind == other.kind
+            and self.mode == other.mode
             and self.target == other.target
             and self.xattrs == other.xattrs
+            and (self.kind is not Kind.DIRECTORY or self.node == other.node)
+        )
+
+    def same_but_for_times(self, other: "Entry | None") -> bool:
+        """Whether only mtime, ctime or atime differ."""
+        return (
+            self.looks_like(other)
+            and other is not None
+            and self.node == other.node
+            and self.origin == other.origin
+            and self.links == other.links
         )
