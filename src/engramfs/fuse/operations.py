@@ -18,6 +18,7 @@ import trio
 
 from engramfs.errors import NoEntry
 from engramfs.fuse.guard import guarded
+from engramfs.model.entry import NODE_MASK
 from engramfs.model.names import MAX_PART
 from engramfs.vfs.attributes import BLOCK, Attributes, Listed, SetAttributes
 from engramfs.vfs.filesystem import Filesystem
@@ -63,6 +64,7 @@ class Operations(pyfuse3.Operations):
     ) -> tuple[pyfuse3.FileInfo, pyfuse3.EntryAttributes]:
         view, parent = self._find(parent_inode)
         attributes = view.create(parent, name, mode)
+        view.opened(attributes.inode & NODE_MASK)
         handle = attributes.inode << 1 | 1
         return pyfuse3.FileInfo(fh=pyfuse3.FileHandleT(handle), keep_cache=True), self._known(attributes)
 
@@ -204,6 +206,7 @@ class Operations(pyfuse3.Operations):
         view, node = self._find(inode)
         write = is_writing(flags)
         opened = view.open(node, write=write, truncate=bool(flags & os.O_TRUNC))
+        view.opened(node)
         return pyfuse3.FileInfo(
             fh=pyfuse3.FileHandleT(inode << 1 | write),
             direct_io=opened.direct,
@@ -237,8 +240,9 @@ class Operations(pyfuse3.Operations):
 
     @guarded
     async def release(self, fh: int) -> None:
+        view, node = self._find(fh >> 1)
+        view.closed(node)
         if fh & 1:
-            view, node = self._find(fh >> 1)
             with trio.CancelScope(shield=True):
                 await view.release(node)
 

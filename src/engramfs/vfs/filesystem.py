@@ -15,7 +15,7 @@ from engramfs.errors import Archived, NotFound, Stale
 from engramfs.history import catalog
 from engramfs.history.commit import Commit
 from engramfs.model.author import Author
-from engramfs.model.entry import NODE_BITS
+from engramfs.model.entry import NODE_BITS, NODE_MASK
 from engramfs.model.store import Store
 from engramfs.model.version import Version
 from engramfs.vfs.attributes import LONG, Space
@@ -30,7 +30,6 @@ from engramfs.vfs.view_numbers import ViewNumbers
 from engramfs.vfs.writable_view import WritableView
 
 _COMPACT = 16 << 20  # bytes of journal from which on it is worth rewriting
-_NODE = (1 << NODE_BITS) - 1
 log = structlog.get_logger("engramfs.filesystem")
 
 
@@ -55,7 +54,7 @@ class Filesystem:
     def find(self, inode: int) -> tuple[View, int]:
         """The view of an inode number and the node id in it. Raises `Stale` when the view has ended."""
         view = self.views.get(inode >> NODE_BITS) or self._revive(inode >> NODE_BITS)
-        return view, inode & _NODE
+        return view, inode & NODE_MASK
 
     def _revive(self, number: int) -> View:
         """A view that an earlier worker showed, made again. Raises `Stale`."""
@@ -86,15 +85,15 @@ class Filesystem:
         """The kernel was told an inode number once more."""
         view = self.views.get(inode >> NODE_BITS)
         if view is not None:
-            view.looked_up(inode & _NODE)
+            view.looked_up(inode & NODE_MASK)
 
     def forget(self, inode: int, count: int) -> None:
         """The kernel forgot `count` of those times."""
         view = self.views.get(inode >> NODE_BITS)
         if view is None:
             return
-        view.forget(inode & _NODE, count)
-        if view.is_ephemeral and not view.lookups and not view.resumed:
+        view.forget(inode & NODE_MASK, count)
+        if view.is_ephemeral and not view.lookups and not view.unknown_below:
             self.end(view)
 
     def space(self) -> Space:
@@ -192,7 +191,8 @@ class Filesystem:
             view.close()
 
     def _add(self, view: View) -> None:
-        view.resumed = self._resumed
+        if self._resumed:
+            view.unknown_below = view.store.tree.next_node if isinstance(view, LiveView) else 1 << NODE_BITS
         self.views[view.number] = view
 
     def _register(self, view: LiveView | PinnedView, store: Store) -> None:

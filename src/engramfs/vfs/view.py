@@ -33,7 +33,8 @@ class View:
         self.uid = uid
         self.gid = gid
         self.lookups: dict[int, int] = {}
-        self.resumed = False  # an earlier worker showed it: what the kernel holds of it is not known
+        self.opens: dict[int, int] = {}  # descriptors open now, of those that we know of
+        self.unknown_below = 0  # of nodes below this id an earlier worker may have told the kernel
         self.versions: Callable[[], View] | None = None  # the view of `.versions`, where there is one
 
     # What the kernel holds
@@ -42,7 +43,20 @@ class View:
         return inode_number(self.number, node)
 
     def holds(self, node: int) -> bool:
-        return node in self.lookups or node == ROOT_NODE or self.resumed
+        return node in self.lookups or node == ROOT_NODE or node < self.unknown_below
+
+    def may_be_open(self, node: int) -> bool:
+        return node in self.opens or node < self.unknown_below
+
+    def opened(self, node: int) -> None:
+        self.opens[node] = self.opens.get(node, 0) + 1
+
+    def closed(self, node: int) -> None:
+        left = self.opens.get(node, 0) - 1
+        if left > 0:
+            self.opens[node] = left
+        else:
+            self.opens.pop(node, None)
 
     def looked_up(self, node: int) -> None:
         self.lookups[node] = self.lookups.get(node, 0) + 1
