@@ -20,7 +20,7 @@ log = structlog.get_logger("engramfs.notifier")
 
 
 class Notifier:
-    """The `Invalidator` of the vfs. `stop` ends the thread after what is waiting."""
+    """The `Invalidator` of the vfs. `begin` when there is a connection; `stop` after what is waiting."""
 
     def __init__(self) -> None:
         self._inodes: dict[int, bool] = {}  # → whether the content changed as well
@@ -28,6 +28,9 @@ class Notifier:
         self._changed = threading.Condition()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="engramfs-notifier", daemon=True)
+
+    def begin(self) -> None:
+        """What was announced so far goes to the kernel, and what comes from now on."""
         self._thread.start()
 
     def inode_changed(self, inode: int, *, content: bool) -> None:
@@ -44,7 +47,8 @@ class Notifier:
         with self._changed:
             self._stopping = True
             self._changed.notify()
-        self._thread.join(timeout=1)
+        if self._thread.is_alive():
+            self._thread.join(timeout=1)
 
     def _run(self) -> None:
         while True:

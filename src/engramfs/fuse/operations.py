@@ -11,7 +11,7 @@ import bisect
 import errno
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pyfuse3
 import trio
@@ -35,11 +35,16 @@ class Operations(pyfuse3.Operations):
     enable_writeback_cache = False
     enable_acl = False
 
-    def __init__(self, filesystem: Filesystem) -> None:
+    def __init__(self, filesystem: Filesystem, on_init: Callable[[], None]) -> None:
         super().__init__()
+        self._on_init = on_init
         self._filesystem = filesystem
         self._find = filesystem.find
         self._listings: dict[int, list[Listed]] = {}
+
+    def init(self) -> None:
+        """libfuse handles INIT: the kernel's, or our own when the connection is taken over."""
+        self._on_init()
 
     # Names
 

@@ -18,6 +18,7 @@ import errno
 import select
 import time
 import types
+from collections.abc import Callable
 
 import pyfuse3
 import trio
@@ -43,9 +44,13 @@ class _Lock:
 
 
 class _Readable:
-    """Waits for one descriptor: polling first, sleeping after."""
+    """Waits for one descriptor: polling first, sleeping after.
 
-    def __init__(self) -> None:
+    `idle` is called each time, when whatever came before has been answered.
+    """
+
+    def __init__(self, idle: Callable[[], None]) -> None:
+        self._idle = idle
         self._poller = select.poll()
         self._known: set[int] = set()
         self._served = 0
@@ -54,6 +59,7 @@ class _Readable:
         if descriptor not in self._known:
             self._poller.register(descriptor, select.POLLIN)
             self._known.add(descriptor)
+        self._idle()
         self._served += 1
         if self._served % FAIR == 0:
             await trio.lowlevel.checkpoint()
@@ -69,14 +75,14 @@ class _Readable:
                 return
 
 
-def install() -> None:
+def install(idle: Callable[[], None]) -> None:
     """Give pyfuse3 the stand-in. Once for each process and session."""
     pyfuse3.trio = types.SimpleNamespace(  # type: ignore[attr-defined]
         Lock=_Lock,
         open_nursery=trio.open_nursery,
         ClosedResourceError=trio.ClosedResourceError,
         lowlevel=types.SimpleNamespace(
-            wait_readable=_Readable(),
+            wait_readable=_Readable(idle),
             current_task=trio.lowlevel.current_task,
             current_trio_token=trio.lowlevel.current_trio_token,
             notify_closing=trio.lowlevel.notify_closing,

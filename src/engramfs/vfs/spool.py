@@ -143,6 +143,11 @@ class Spool:
         self.dirty = False
         self.base_digest = b""
 
+    def abandon(self) -> None:
+        """Close it and leave its file aside, for a person to look at."""
+        os.close(self.descriptor)
+        os.rename(self.path, os.path.join(self._directory, "..", f"lost-{os.path.basename(self.path)}"))
+
     def close(self) -> None:
         os.close(self.descriptor)
         os.unlink(self.path)

@@ -10,6 +10,7 @@ Concurrency. A method that is not a coroutine is one step. `write`, `set_attribu
 import os
 import stat
 import time
+from typing import TypeVar
 
 import msgspec
 
@@ -46,6 +47,7 @@ RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2
 _MAX_LINKS = 65000
 _MAX_XATTRS = 64 << 10  # bytes of all names and values of one file
 replace = msgspec.structs.replace
+Done = TypeVar("Done", Link, Unlink, Rename, Update)
 
 
 class WritableView(LiveView):
@@ -116,6 +118,9 @@ class WritableView(LiveView):
     def _make(
         self, parent: int, name: bytes, kind: Kind, mode: int, *, closed: bool, target: bytes = b""
     ) -> Node:
+        done = self._done_before(Link, parent, name)
+        if isinstance(done, Link) and done.entry.kind is kind:
+            return self.node(done.entry.node)
         self._free_name(parent, name)
         now = time.time_ns()
         identifier = self.tree.new_node_id()
@@ -155,8 +160,10 @@ class WritableView(LiveView):
             raise NotPermitted
 
     def link(self, node: int, parent: int, name: bytes) -> Attributes:
-        self._free_name(parent, name)
         known = self.node(node)
+        if self._done_before(Link, parent, name) is not None:
+            return self.show(known)
+        self._free_name(parent, name)
         if known.is_directory:
             raise NotPermitted
         if not known.places:
@@ -169,6 +176,8 @@ class WritableView(LiveView):
 
     def unlink(self, parent: int, name: bytes) -> None:
         self.check_writable()
+        if self._done_before(Unlink, parent, name) is not None:
+            return
         self._check_name(parent, name)
         node = self.find(parent, name)
         if node.is_directory:
@@ -178,6 +187,8 @@ class WritableView(LiveView):
 
     def remove_directory(self, parent: int, name: bytes) -> None:
         self.check_writable()
+        if self._done_before(Unlink, parent, name) is not None:
+            return
         self._check_name(parent, name)
         node = self.find(parent, name)
         if not node.is_directory:
@@ -189,6 +200,8 @@ class WritableView(LiveView):
     def rename(self, parent: int, name: bytes, new_parent: int, new_name: bytes, flags: int) -> None:
         self.check_writable()
         check_rename_flags(flags, RENAME_NOREPLACE | RENAME_EXCHANGE)
+        if self._done_before(Rename, parent, name) is not None:
+            return
         self._check_name(parent, name)
         self._check_name(new_parent, new_name)
         moved = self.find(parent, name)
@@ -227,6 +240,24 @@ class WritableView(LiveView):
                 return True
             node = self.tree.nodes.get(node.places[0].parent) if node.places else None
         return False
+
+    def _done_before(self, kind: type[Done], place: int, name: bytes = b"") -> Done | None:
+        """The operation, if an earlier worker did it and perhaps died before it answered.
+
+        The kernel asks again for what had no answer. `place` is the directory, or the node of an Update.
+        """
+        record = self.store.unanswered
+        if record is None or record.view != self.number or not isinstance(record.operation, kind):
+            return None
+        operation: Link | Unlink | Rename | Update = record.operation
+        if isinstance(operation, Update):
+            same = operation.entry.node == place
+        else:
+            same = (operation.parent, operation.name) == (place, name)
+        if not same:
+            return None
+        self.store.unanswered = None
+        return record.operation
 
     def _record(self, operation: Link | Unlink | Rename | Update, *, closed: bool = False) -> None:
         self.store.record(self.number, self.author, operation, closed=closed)
@@ -281,6 +312,8 @@ class WritableView(LiveView):
         known = self.node(node)
         xattrs = dict(known.entry.xattrs)
         if xattrs.pop(name, None) is None:
+            if self._done_before(Update, node) is not None:
+                return
             raise NoAttribute
         self._set_xattrs(known, xattrs)
 

@@ -1,0 +1,83 @@
+"""Going on where a worker died: the journal, the spools, the files without a name, the last unanswered call.
+
+Called once the views of the sessions exist again, under their old numbers, and before the connection is
+taken over. Unlike `recovery`, which ends everything that was open, this keeps it open: files that were
+created and not closed, transient names, and dirty bytes.
+"""
+
+import contextlib
+import os
+import time
+
+import structlog
+
+from engramfs.errors import EngramError, NotFound
+from engramfs.model.operation import Update
+from engramfs.storage.journal import Record
+from engramfs.vfs import orphans
+from engramfs.vfs.filesystem import Filesystem
+from engramfs.vfs.node import Node
+from engramfs.vfs.recovery import Recovered
+from engramfs.vfs.spool import Spool
+from engramfs.vfs.writable_view import WritableView
+
+log = structlog.get_logger("engramfs.resuming")
+ASK_AGAIN = 5.0  # seconds in which the kernel repeats what had no answer; far more than it takes
+
+
+def resume(filesystem: Filesystem, answered: int) -> Recovered:
+    """Bring the live trees and open files back. `answered` is the last journal position known to be so."""
+    journal = filesystem.resources.journal
+    replayed = 0
+    skipped: list[str] = []
+    for record in journal.replay():
+        try:
+            replayed += _replay(filesystem, record, answered)
+        except EngramError as error:
+            skipped.append(f"record {record.position}: {error.message or type(error).__name__}")
+    for orphan in orphans.left(filesystem.resources.spool_path):
+        with contextlib.suppress(NotFound):
+            _adopt_orphan(filesystem, orphan)
+    for name in sorted(os.listdir(filesystem.resources.spool_path)):
+        if not name.startswith(orphans.PREFIX):
+            _adopt_spool(filesystem, name)
+    for what in skipped:
+        log.warning("journal record skipped", what=what)
+    return Recovered(journal.records, replayed, 0, journal.torn_bytes, tuple(skipped))
+
+
+def _replay(filesystem: Filesystem, record: Record, answered: int) -> bool:
+    store = filesystem.store_numbered(record.store)
+    if record.position > answered and not isinstance(record.operation, Update):
+        store.unanswered = record
+        filesystem.forget_unanswered_at(time.monotonic() + ASK_AGAIN)
+    if record.position <= store.head.journal_position:
+        return False
+    store.replay(record)
+    return True
+
+
+def _adopt_orphan(filesystem: Filesystem, orphan: orphans.Orphan) -> None:
+    store = filesystem.store_numbered(orphan.store)
+    store.orphans.adopt(orphan.entry.node)
+    if orphan.entry.node not in store.tree.nodes:
+        node = store.tree.nodes[orphan.entry.node] = Node(orphan.entry, born=orphan.born)
+        node.content = orphan.content
+
+
+def _adopt_spool(filesystem: Filesystem, name: str) -> None:
+    spool = Spool.adopt(filesystem.resources.spool_path, name)
+    try:
+        view, node = filesystem.find(spool.inode)
+        if not isinstance(view, WritableView):
+            raise NotFound(f"view {view.number} is not writable")
+        file = view.file(node)
+    except EngramError as error:
+        log.warning("a spool belongs to nothing any more", name=name, reason=error.message)
+        filesystem.resources.failed("", f"the unrecorded bytes in {name} belong to no open file")
+        spool.abandon()
+        return
+    if file.spool is not None:
+        file.spool.close()
+    file.spool = spool
+    view.store.dirty.add(spool)
