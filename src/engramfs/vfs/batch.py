@@ -4,6 +4,7 @@ A batch holds no copies. It remembers which names were touched; what they stand 
 when the batch is sealed, and compared with the log, so that whatever cancels out makes no version.
 """
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from engramfs.model.author import Author
@@ -24,15 +25,15 @@ class Batch:
         self.author = author
         self.opened = now
         self.touched = now
-        self.names: dict[Name, int] = {}  # → position of the first journal record that touched it
+        self.names: dict[Name, None] = {}  # in the order in which they were touched first
         self.directories: set[int] = set()  # whose times changed because a name in them did
         self.bytes = 0  # content that is in memory until the batch is sealed
         self.overwrites: list[Cut] = []  # of other authors, by a later close
         self.overwritten: set[int] = set()  # versions likewise, when replayed
         self.flags: set[str] = set()
 
-    def add(self, name: Name, position: int) -> None:
-        self.names.setdefault(name, position)
+    def add(self, names: Iterable[Name]) -> None:
+        self.names.update(dict.fromkeys(names))
 
 
 def touched_by(tree: StoreTree, operation: Operation, view: int) -> tuple[list[Name], list[Node]]:
@@ -45,13 +46,13 @@ def touched_by(tree: StoreTree, operation: Operation, view: int) -> tuple[list[N
         return [(place.parent, place.name) for place in tree.all_places(node)], []
     names: list[Name] = []
     nodes: list[Node] = []
-    for parent, name in _names(operation):
+    for parent, name, comes in _names(tree, operation, view):
         directory = tree.node(parent)
         found = tree.find(directory, name, view)
         if found is not None and not found.is_directory:
             tree.all_places(found)
             nodes.append(found)
-        if not tree.is_scratch(directory, name):
+        if not tree.is_scratch(directory, name, comes):
             names.append((parent, name))
     if isinstance(operation, Link):
         known = tree.nodes.get(operation.entry.node)
@@ -61,7 +62,14 @@ def touched_by(tree: StoreTree, operation: Operation, view: int) -> tuple[list[N
     return names, nodes
 
 
-def _names(operation: Link | Unlink | Rename) -> list[Name]:
-    if isinstance(operation, Rename):
-        return [(operation.parent, operation.name), (operation.new_parent, operation.new_name)]
-    return [(operation.parent, operation.name)]
+def _names(
+    tree: StoreTree, operation: Link | Unlink | Rename, view: int
+) -> Iterator[tuple[int, bytes, Node | None]]:
+    """(parent, name, the known node that comes there) of each name of an operation."""
+    if not isinstance(operation, Rename):
+        yield operation.parent, operation.name, None
+        return
+    target = tree.node(operation.new_parent)
+    other = tree.find(target, operation.new_name, view) if operation.exchange else None
+    yield operation.parent, operation.name, other
+    yield operation.new_parent, operation.new_name, tree.node(operation.node)

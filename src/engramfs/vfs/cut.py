@@ -18,6 +18,7 @@ from engramfs.storage import keys
 from engramfs.storage.protocol import Engine, Reader
 from engramfs.vfs.batch import Batch, Name
 from engramfs.vfs.node import Node
+from engramfs.vfs.restating import Stated
 from engramfs.vfs.store_tree import StoreTree
 
 replace = msgspec.structs.replace
@@ -33,6 +34,19 @@ class Cut:
         self.written = trio.Event()
         self.nodes: list[tuple[Node, bytes]] = []  # with the content that becomes a blob
         self.gone: list[Node] = []  # that the log knows no longer
+        self.needed_from = 0  # position of the first journal record that is needed once this is written
+
+    def account_for(self, stated: Stated) -> None:
+        """What this cut leaves out was stated anew, by records that leave contents to this commit."""
+        self.needed_from = stated.first
+        contents = {node.entry.digest: node.content for node in stated.nodes if node.content is not None}
+        self.commit = replace(self.commit, contents=self.commit.contents | contents)
+        self.nodes.extend((node, node.entry.digest) for node in stated.nodes)
+
+    def account_for_nothing(self, needed_from: int) -> None:
+        """That could not be done, so no journal record may be taken for recorded."""
+        self.needed_from = needed_from
+        self.commit = replace(self.commit, journal_position=0)
 
     def ready(self) -> Commit:
         """The commit, with the numbers of the versions that it overwrote: those were written before it."""
@@ -80,10 +94,10 @@ class Cutter:
         self._batch = batch
         self._reachable: dict[int, bool] = {}
         self._gone: list[Node] = []
-        self.deferred: dict[Name, int] = {}
+        self.deferred: set[Name] = set()
 
     def cut(self, time: int, position: int) -> Cut:
-        """The batch as a cut at `time`; `position` is that of the newest journal record of the store."""
+        """The batch as a cut at `time`, which accounts for the journal up to `position`."""
         with self._engine.reading() as reader:
             pairs, rows = self._compare(reader)
         used, files = self._count(pairs)
@@ -102,7 +116,7 @@ class Cutter:
             contents=contents,
             flags=tuple(sorted(batch.flags)),
             overwrites=tuple(sorted(batch.overwritten)),
-            journal_position=min([position, *(first - 1 for first in self.deferred.values())]),
+            journal_position=position,
         )
         cut = Cut(commit, batch.overwrites)
         cut.nodes, cut.gone = nodes, self._gone
@@ -133,10 +147,10 @@ class Cutter:
         log = HeadTree(reader, self._tree.store)
         pairs: list[_Pair] = []
         rows: list[RowChange] = []
-        for name, first in self._batch.names.items():
+        for name in self._batch.names:
             node = self._present(name)
             if node is not None and not self._recordable(name, node):
-                self.deferred[name] = first
+                self.deferred.add(name)
                 continue
             pair = _Pair(name, self._base.lookup(log, name), _entry(node))
             pairs.append(pair)

@@ -11,7 +11,7 @@ import time
 import structlog
 import trio
 
-from engramfs.errors import Archived, NotFound, Stale
+from engramfs.errors import Archived, NotFound, Stale, StorageError
 from engramfs.history import catalog
 from engramfs.history.commit import Commit
 from engramfs.model.author import Author
@@ -47,7 +47,7 @@ class Filesystem:
         self._numbers = numbers or ViewNumbers()
         self._resumed = resumed
         self._changed = trio.Event()
-        self._compact_at = _COMPACT
+        self._compact_at = self._next_compaction(0)
         self._unanswered_until = math.inf
 
     # Finding
@@ -276,11 +276,19 @@ class Filesystem:
         if all(store.is_idle for store in self.stores.values()):
             journal.clear()
         elif journal.size > self._compact_at:
-            for store in self.stores.values():
-                store.restate()
-            needed = {store.store.id: store.oldest_needed() for store in self.stores.values()}
-            journal.compact(lambda record: record.position >= needed.get(record.store, record.position + 1))
-            self._compact_at = max(_COMPACT, journal.size * 2)
+            try:
+                for store in self.stores.values():
+                    store.restate()
+                needed = {store.store.id: store.oldest_needed() for store in self.stores.values()}
+                journal.compact(lambda record: record.position >= needed.get(record.store, math.inf))
+            except StorageError as error:  # the journal is as it was
+                self.resources.failed("", error.message)
+            self._compact_at = self._next_compaction(journal.size)
+
+    def _next_compaction(self, size: int) -> int:
+        """The size at which the journal is worth rewriting again, when `size` bytes of it are needed."""
+        allowed = self.resources.journal.max_bytes
+        return min(max(_COMPACT, size * 2), (size + allowed) // 2)
 
     async def seal_all(self) -> None:
         """Seal every store and wait until all of it is in the log."""

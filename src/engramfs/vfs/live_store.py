@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
-from engramfs.errors import Archived, NotFound
+from engramfs.errors import Archived, NotFound, StorageError
 from engramfs.history import commit as commits
 from engramfs.history.commit import Commit, RowChange
-from engramfs.model.author import SYSTEM, Author
+from engramfs.model.author import Author
 from engramfs.model.entry import Kind
 from engramfs.model.operation import Link, Operation, Rename, Unlink, Update
 from engramfs.model.store import Head, Store
@@ -32,7 +32,7 @@ from engramfs.vfs.cut import Base, Cut, Cutter
 from engramfs.vfs.node import Node, Place
 from engramfs.vfs.orphans import Orphans
 from engramfs.vfs.resources import Resources
-from engramfs.vfs.restating import restate
+from engramfs.vfs.restating import Stated, restate
 from engramfs.vfs.spool import Spool
 from engramfs.vfs.store_tree import StoreTree
 
@@ -62,8 +62,8 @@ class LiveStore:
         self._base = Base()
         self._on_change = on_change
         self._position = head.journal_position  # of the newest record of this store
-        self._deferred: dict[Name, int] = {}  # touched, not to be recorded yet → position of the first record
-        self._scratch_from = 0  # position of the oldest record that only a view's transient names need
+        self._deferred: set[Name] = set()  # touched, and not to be recorded yet
+        self._needed_from = head.journal_position + 1  # of the first journal record that is not in the log
 
     # Recording
 
@@ -100,7 +100,7 @@ class LiveStore:
 
     def replay(self, record: Record) -> None:
         """Apply a record of an earlier worker. Its batch is sealed with the flag `recovered`."""
-        self._cut_for(record.author)
+        self._cut_for(record.author, replaying=True)
         if isinstance(record.operation, Link):
             self.tree.load(record.operation.entry.node)  # it may be one more name of a file in the log
         self._apply(record)
@@ -110,15 +110,15 @@ class LiveStore:
                 self.batch.overwritten.add(record.overwrites)
                 self.batch.flags.add("concurrent")
 
-    def _cut_for(self, author: Author) -> None:
+    def _cut_for(self, author: Author, *, replaying: bool = False) -> None:
         if self.batch is not None and self.batch.author != author:
-            self.cut()
+            self.cut(replaying=replaying)
 
     def _apply(self, record: Record) -> None:
-        operation, view, position = record.operation, record.view, record.position
+        operation, view = record.operation, record.view
         names, nodes = touched_by(self.tree, operation, view)
         self.tree.apply(operation, view)
-        self._position = position
+        self._position = record.position
         self._settle(record)
         for node in nodes:
             if not node.places and any(each.may_be_open(node.id) for each in self.views):
@@ -126,15 +126,11 @@ class LiveStore:
             names.extend((place.parent, place.name) for place in node.places if not place.view)
         if names:
             batch = self._open_batch(record.author)
-            for name in names:
-                batch.add(name, position)
+            batch.add(names)
             if isinstance(operation, Rename) and operation.moved.kind is Kind.DIRECTORY:
-                batch.names.update(self._deferred)  # its new name may lead to what could not be reached
+                batch.add(self._deferred)  # its new name may lead to what could not be reached
             batch.directories.update(_directories(operation))
             batch.bytes += len(record.content) if record.content else 0
-        if not self._scratch_from and self.tree.has_scratch:
-            # Also what the open batch did to the node before it became transient.
-            self._scratch_from = min([position, *(self.batch.names.values() if self.batch else ())])
         self._tell(operation, view, nodes)
 
     def _settle(self, record: Record) -> None:
@@ -169,35 +165,59 @@ class LiveStore:
 
     # Sealing
 
-    def cut(self) -> Cut | None:
-        """Close the open batch and send it to the log; the cut, or None when there was nothing to write."""
+    def cut(self, *, replaying: bool = False) -> Cut | None:
+        """Close the open batch and send it to the log; the cut, or None when there was nothing to write.
+
+        With `replaying` there are records in the journal yet that belong after it.
+        """
         batch = self.batch
         if batch is None:
             return None
         self.batch = None
         cutter = Cutter(self.resources.engine, self.tree, self._base, batch)
-        for name in batch.names:
-            self._deferred.pop(name, None)
-        cut = cutter.cut(time.time_ns(), self._sealed_position())
+        cut = cutter.cut(time.time_ns(), self._position)
+        self._deferred.difference_update(batch.names)
         self._deferred.update(cutter.deferred)
         if not cut.commit.rows:
             self._clean_up(cut)
             return None
+        if replaying:
+            self._account_for_what_was_replayed(cut)
+        else:
+            self._account_for_the_rest(cut)
         self._base.expect(cut)
         self.coming.append(cut)
         self.resources.writer.submit(partial(_write, cut), partial(self._sealed, cut))
         return cut
 
-    def _sealed_position(self) -> int:
-        floors = [first - 1 for first in self._deferred.values()]
-        if self._scratch_from:
-            floors.append(self._scratch_from - 1)
-        return min([self._position, *floors])
+    def _account_for_the_rest(self, cut: Cut) -> None:
+        """State anew what `cut` leaves out, so that it accounts for the journal up to here."""
+        try:
+            cut.account_for(self._state_anew(inline=False))
+        except StorageError:  # there is no room for that: then the older records stay
+            cut.account_for_nothing(self._needed_from)
+
+    def _account_for_what_was_replayed(self, cut: Cut) -> None:
+        if self._left_out():
+            cut.account_for_nothing(self._needed_from)
+        else:
+            cut.account_for(Stated(self._position + 1, []))
+
+    def _left_out(self) -> list[Place]:
+        """Names that no version may hold yet."""
+        return [*self.tree.scratch_places(), *(Place(*name) for name in self._deferred)]
+
+    def _state_anew(self, *, inline: bool) -> Stated:
+        places = self._left_out()
+        stated = restate(self.resources.journal, self.tree, places, inline=inline)
+        if places:
+            self._position = self.resources.journal.position
+        return stated
 
     def _sealed(self, cut: Cut, version: Version | None) -> None:
         self.coming.remove(cut)
         self._base.written(cut)
-        self.head = replace(self.head, journal_position=cut.commit.journal_position)
+        self._needed_from = cut.needed_from
         for node, digest in cut.nodes:
             if node.entry.digest == digest:
                 node.content = None
@@ -215,12 +235,10 @@ class LiveStore:
         self.head = replace(self.head, number=version.number, digest=version.digest)
 
     def _clean_up(self, cut: Cut) -> None:
-        """Drop nodes that went for good, and the memory of transient records when no such name is left."""
+        """Drop nodes that went for good."""
         for node in cut.gone:
             if not any(view.holds(node.id) for view in self.views):
                 self.let_go(node)
-        if self._scratch_from and not self.tree.has_scratch:
-            self._scratch_from = 0
 
     def let_go(self, node: Node) -> None:
         """No view holds `node` any more: it can go, unless it has a name here or in the log."""
@@ -234,14 +252,7 @@ class LiveStore:
 
     def oldest_needed(self) -> int:
         """The position of the oldest journal record that this store still needs; beyond the last, if none."""
-        needed = [self._position + 1, *self._deferred.values()]
-        if self.tree.has_scratch:
-            needed.append(self._scratch_from)
-        if self.batch is not None:
-            needed.extend(self.batch.names.values())
-        if self.coming:
-            needed.append(self.head.journal_position + 1)
-        return min(needed)
+        return self._position + 1 if self.is_idle else self._needed_from
 
     @property
     def space_taken(self) -> int:
@@ -271,15 +282,9 @@ class LiveStore:
             await self.resources.journal_synced()
 
     def restate(self) -> None:
-        """Let old journal records go that are kept only for what no version may hold yet."""
-        places = [*self.tree.scratch_places(), *(Place(*name) for name in self._deferred)]
-        if not places:
-            return
-        first = restate(self.resources.journal, self.tree, SYSTEM, places)
-        self._deferred = dict.fromkeys(self._deferred, first)
-        if self.tree.has_scratch:
-            self._scratch_from = first
-        self._position = self.resources.journal.position
+        """Let old journal records go where no cut did: transient names alone make no batch. Raises `Full`."""
+        if self.batch is None and not self.coming:
+            self._needed_from = self._state_anew(inline=True).first
 
     # Other ways in
 

@@ -1,39 +1,52 @@
 """What only the journal knows, written down anew, so that its older records can go.
 
 Transient names, files that were never closed and what lies below a transient directory are in no version,
-however long they live. An editor that is open for a week must not keep a week of records: when the
-journal has grown, their present state is appended as fresh records.
+however long they live. Each cut is followed by records of their present state. So everything before a cut
+is in the log or said again after it: a replay never begins in the middle of what is recorded already, and
+an editor that is open for a week does not keep a week of records.
 """
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
-from engramfs.model.author import Author
+import msgspec
+
+from engramfs.model.author import SYSTEM
 from engramfs.model.entry import Kind
-from engramfs.model.operation import Link, Operation, Update
+from engramfs.model.operation import Link, Update
 from engramfs.storage.journal import Journal, Record
 from engramfs.vfs.node import Node, Place
 from engramfs.vfs.store_tree import StoreTree
 
+replace = msgspec.structs.replace
 
-def restate(journal: Journal, tree: StoreTree, author: Author, places: Iterable[Place]) -> int:
-    """Append the state of `places`, parents first; the position of the first record. Raises `Full`."""
-    first = journal.position + 1
+
+class Stated(NamedTuple):
+    """What was written down."""
+
+    first: int  # position of the first record
+    nodes: list[Node]  # whose content the records only name: it has to become a blob
+
+
+def restate(journal: Journal, tree: StoreTree, places: Iterable[Place], *, inline: bool) -> Stated:
+    """Append the state of `places`, parents first; contents too when `inline`. Raises `Full`."""
+    first, nodes = journal.position + 1, []
     for place in sorted(places, key=lambda place: (_depth(tree, place), place)):
         node = _at(tree, place)
         if node is None:
             continue
-        _append(journal, tree, author, place, Link(place.parent, place.name, node.entry), node)
-        if node.entry.kind is Kind.FILE and node.born:
-            _append(journal, tree, author, place, Update(node.entry), node)
-    return first
+        link = Link(place.parent, place.name, node.entry)
+        _append(journal, Record(0, tree.store.id, SYSTEM, place.view, link, closed=node.born))
+        if node.entry.kind is Kind.FILE and node.born and node.content is not None:
+            content = node.content if inline else None
+            update = Update(node.entry)
+            _append(journal, Record(0, tree.store.id, SYSTEM, place.view, update, content, closed=True))
+            nodes.append(node)
+    return Stated(first, [] if inline else nodes)
 
 
-def _append(
-    journal: Journal, tree: StoreTree, author: Author, place: Place, operation: Operation, node: Node
-) -> None:
-    content = node.content if isinstance(operation, Update) else None
-    position = journal.position + 1
-    journal.append(Record(position, tree.store.id, author, place.view, operation, content, closed=node.born))
+def _append(journal: Journal, record: Record) -> None:
+    journal.append(replace(record, position=journal.position + 1))
 
 
 def _at(tree: StoreTree, place: Place) -> Node | None:

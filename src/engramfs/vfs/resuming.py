@@ -12,6 +12,7 @@ import time
 import structlog
 
 from engramfs.errors import EngramError, NotFound
+from engramfs.model.author import SYSTEM
 from engramfs.model.operation import Update
 from engramfs.storage.journal import Record
 from engramfs.vfs import orphans
@@ -48,7 +49,7 @@ def resume(filesystem: Filesystem, answered: int) -> Recovered:
 
 def _replay(filesystem: Filesystem, record: Record, answered: int) -> bool:
     store = filesystem.store_numbered(record.store)
-    if record.position > answered and not isinstance(record.operation, Update):
+    if record.position > answered and record.author != SYSTEM and not isinstance(record.operation, Update):
         store.unanswered = record
         filesystem.forget_unanswered_at(time.monotonic() + ASK_AGAIN)
     if record.position <= store.head.journal_position:

@@ -108,9 +108,15 @@ class StoreTree:
             node = self.scratch(directory, view).get(name)
         return node
 
-    def is_scratch(self, directory: Node, name: bytes) -> bool:
-        """Whether a name made here now would live in its view alone."""
-        return name in self.transient and name not in self.children(directory)
+    def is_scratch(self, directory: Node, name: bytes, node: Node | None = None) -> bool:
+        """Whether a name made here now, for `node` if it is known, would live in its view alone.
+
+        A directory that every view sees stays so whatever it is renamed to: no editor does that to save, and
+        all that is below would go with the session.
+        """
+        if name not in self.transient or name in self.children(directory):
+            return False
+        return node is None or not node.is_directory or all(place.view for place in node.places)
 
     def all_places(self, node: Node) -> tuple[Place, ...]:
         """Every shared name of a node, those in directories that were not loaded included."""
@@ -186,12 +192,15 @@ class StoreTree:
         else:
             self._set_entry(node, entry)
         self._next_node = max(self._next_node, entry.node + 1)
-        self._put(directory, name, node, view, entry.ctime)
+        self._put(directory, name, node, view if self.is_scratch(directory, name) else 0, entry.ctime)
 
     def _unlink(self, directory: Node, name: bytes, view: int, time: int) -> None:
         children = self.children(directory)
         if name in children:
-            self._lose(children.pop(name), Place(directory.id, name))
+            gone = children.pop(name)
+            self._lose(gone, Place(directory.id, name))
+            if gone.is_directory and not gone.places:
+                self._drop_scratch([key for key in self._scratch if key[1] == gone.id])
         elif name in self.scratch(directory, view):
             self._lose(self._take_scratch(directory, name, view), Place(directory.id, name, view))
         self._touch(directory, time)
@@ -201,25 +210,23 @@ class StoreTree:
         moved = self.node(operation.node)
         other = self.find(target, operation.new_name, view) if operation.exchange else None
         time = operation.moved.ctime
+        here = self.is_scratch(source, operation.name, other)
+        there = self.is_scratch(target, operation.new_name, moved)
         if self.find(source, operation.name, view) is moved:
             self._unlink(source, operation.name, view, time)
         if other is not None and other is not moved:
             self._unlink(target, operation.new_name, view, time)
-            self._put(source, operation.name, other, view, time)
+            self._put(source, operation.name, other, view if here else 0, time)
         self._set_entry(moved, operation.moved)
-        self._put(target, operation.new_name, moved, view, time)
+        self._put(target, operation.new_name, moved, view if there else 0, time)
 
     def _put(self, directory: Node, name: bytes, node: Node, view: int, time: int) -> None:
+        """Let `name` stand for `node`: for every view, or, if `view` is not 0, as its transient name."""
         children = self.children(directory)
-        replaced = children.get(name)
-        if self.is_scratch(directory, name):
-            names = self._scratch.setdefault((view, directory.id), {})
-            place = Place(directory.id, name, view)
-            replaced = names.get(name)
-            names[name] = node
-        else:
-            place = Place(directory.id, name)
-            children[name] = node
+        names = self._scratch.setdefault((view, directory.id), {}) if view else children
+        place = Place(directory.id, name, view)
+        replaced = names.get(name)
+        names[name] = node
         if replaced is not None and replaced is not node:
             self._lose(replaced, place)
         if not node.places:
@@ -244,9 +251,12 @@ class StoreTree:
 
     def drop_scratch(self, view: int) -> None:
         """Forget the transient names of a view that ended."""
-        for key in [key for key in self._scratch if key[0] == view]:
-            for name, node in self._scratch.pop(key).items():
-                self._lose(node, Place(key[1], name, view))
+        self._drop_scratch([key for key in self._scratch if key[0] == view])
+
+    def _drop_scratch(self, keys: list[tuple[int, int]]) -> None:
+        for view, parent in keys:
+            for name, node in self._scratch.pop((view, parent)).items():
+                self._lose(node, Place(parent, name, view))
                 self.forget(node)
 
     def scratch_places(self) -> list[Place]:

@@ -16,6 +16,7 @@ import msgspec
 
 from engramfs.errors import (
     Archived,
+    CrossesViews,
     EntryExists,
     InvalidArgument,
     IsDirectory,
@@ -207,7 +208,7 @@ class WritableView(LiveView):
         moved = self.find(parent, name)
         target = self.tree.find(self._living_directory(new_parent), new_name, self.number)
         exchange = bool(flags & RENAME_EXCHANGE)
-        self._check_rename(moved, new_parent, target, flags)
+        self._check_rename(moved, parent, new_parent, target, flags)
         if target is moved:
             return
         entry = replace(moved.entry, ctime=time.time_ns())
@@ -215,12 +216,16 @@ class WritableView(LiveView):
             entry = replace(entry, origin=target.entry.origin)
         self._record(Rename(moved.id, parent, name, new_parent, new_name, exchange, entry))
 
-    def _check_rename(self, moved: Node, new_parent: int, target: Node | None, flags: int) -> None:
+    def _check_rename(
+        self, moved: Node, parent: int, new_parent: int, target: Node | None, flags: int
+    ) -> None:
         if moved.is_directory and self._lies_below(new_parent, moved):
             raise InvalidArgument
+        self._check_stays(moved, new_parent)
         if flags & RENAME_EXCHANGE:
             if target is None:
                 raise NoEntry
+            self._check_stays(target, parent)
             return
         if target is None or target is moved:
             return
@@ -232,6 +237,15 @@ class WritableView(LiveView):
             raise NotDirectory
         if target.is_directory and not self.tree.is_empty(target, self.number):
             raise NotEmpty
+
+    def _check_stays(self, node: Node, new_parent: int) -> None:
+        """A recorded directory may not go below a transient one: all of it would leave the log.
+
+        As between filesystems: mv(1) copies then.
+        """
+        recorded = node.is_directory and self.tree.is_reachable(node)
+        if recorded and not self.tree.is_reachable(self.node(new_parent)):
+            raise CrossesViews
 
     def _lies_below(self, identifier: int, above: Node) -> bool:
         node = self.tree.nodes.get(identifier)
