@@ -45,17 +45,23 @@ def pack(plain: bytes) -> bytes:
 
 def unpack(digest: bytes, value: bytes) -> bytes:
     """The plain bytes of one part. Raises `Corrupt`."""
-    body = value[_HEAD:]
     try:
         if len(value) <= _HEAD:
-            raise ValueError(value)
-        codec = Codec(value[0])
-        plain = body if codec is Codec.RAW else zstandard.ZstdDecompressor().decompress(body, PART)
+            raise ValueError("the row is too short")
+        codec, body = Codec(value[0]), value[_HEAD:]
+        plain = body if codec is Codec.RAW else _decompress(body)
     except (ValueError, zstandard.ZstdError):
         raise Corrupt(f"blob {digest.hex()} cannot be unpacked; run engramfs verify") from None
     if zlib.crc32(plain) != int.from_bytes(value[1:_HEAD], "big"):
         raise Corrupt(f"blob {digest.hex()} has a wrong checksum; run engramfs verify")
     return plain
+
+
+def _decompress(body: bytes) -> bytes:
+    # The frame says how much memory to set aside, and one flipped bit can make that exabytes.
+    if not 0 < zstandard.frame_content_size(body) <= PART:
+        raise ValueError("the frame gives an impossible size")
+    return zstandard.ZstdDecompressor().decompress(body, PART)
 
 
 def exists(reader: Reader, digest: bytes) -> bool:

@@ -109,6 +109,14 @@ def test_every_flipped_bit_of_a_raw_content_is_found(content: bytes, data: st.Da
         blobs.unpack(bytes(32), bytes(value))
 
 
+def test_a_flipped_bit_that_asks_for_exabytes_is_found_and_not_obeyed() -> None:
+    value = bytearray(blobs.pack(bytes(360)))
+    assert value[0] == blobs.Codec.ZSTD
+    value[9] |= 0xC0  # the frame's descriptor: an eight-byte content size
+    with pytest.raises(Corrupt, match="cannot be unpacked"):
+        blobs.unpack(bytes(32), bytes(value))
+
+
 def test_a_missing_part_is_named(engine: LmdbEngine) -> None:
     content = os.urandom(2 * blobs.PART)
     digest = stored(engine, content)
