@@ -2,8 +2,9 @@
 
     python directory_worker.py DIRECTORY
 
-It takes the descriptor `fuse` from its keeper, answers READY=1 once it serves, and ends in order on
-SIGTERM. Each line that it receives on the control socket is answered with its pid; `stop` stops it.
+It takes the descriptor `fuse` from its keeper, answers READY=1 once it serves, sends keep-alives when they
+are asked for, and ends in order on SIGTERM. Each line that it receives on the control socket is answered
+with its pid; `stop` stops it.
 """
 
 import errno
@@ -14,7 +15,7 @@ import sys
 import pyfuse3
 import trio
 
-from engramfs.daemon.handover import notify, received_descriptors
+from engramfs.daemon.handover import keep_alive, notify, received_descriptors, watchdog_interval
 
 
 class DirectoryOperations(pyfuse3.Operations):
@@ -94,6 +95,7 @@ class DirectoryOperations(pyfuse3.Operations):
 async def serve(control: int | None) -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(end_on_sigterm, nursery.cancel_scope)
+        nursery.start_soon(say_alive)
         if control is not None:
             listener = trio.socket.fromfd(control, trio.socket.AF_UNIX, trio.socket.SOCK_STREAM)
             nursery.start_soon(answer, listener, nursery.cancel_scope)
@@ -105,6 +107,12 @@ async def end_on_sigterm(scope: trio.CancelScope) -> None:
     with trio.open_signal_receiver(signal.SIGTERM) as signals:
         async for _ in signals:
             scope.cancel()
+
+
+async def say_alive() -> None:
+    while (interval := watchdog_interval()) is not None:
+        keep_alive()
+        await trio.sleep(interval)
 
 
 async def answer(listener: trio.socket.SocketType, scope: trio.CancelScope) -> None:

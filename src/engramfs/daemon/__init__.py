@@ -21,4 +21,5 @@ The processes:
     single           both in one, without root
     sessions         which views one sandbox run sees
     run_directory, handover, worker_process, crashes, keeper_log    what the keeper is made of
+    service_manager  systemd, when it is what started the keeper
 """

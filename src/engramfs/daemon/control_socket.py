@@ -1,4 +1,4 @@
-"""The unix socket `<run>/control`: bound by the keeper (or a worker without one), found by clients.
+"""The unix socket `<run>/control`: bound by the keeper, or by systemd for it, and found by clients.
 
 A socket's address ends at 107 bytes, and run directories may be deeper than that; so the directory is
 opened and the socket addressed through `/proc/self/fd`.
@@ -37,6 +37,38 @@ def listen(run: str) -> socket.socket:
         listener.close()
         raise Unavailable(f"cannot listen on {run}/{NAME}: {error.strerror}") from error
     return listener
+
+
+@contextlib.contextmanager
+def listening(run: str, passed: int | None = None) -> Iterator[socket.socket]:
+    """The listening socket of the directory `run`, removed at the end.
+
+    `passed` is its descriptor when the service manager made it; then that is used, and stays on disk.
+    Raises as `listen` does, and `Unavailable` when what was passed is not where clients look.
+    """
+    if passed is None:
+        with listen(run) as listener:
+            try:
+                yield listener
+            finally:
+                os.unlink(os.path.join(run, NAME))
+    else:
+        with socket.socket(fileno=passed) as listener:
+            _require_that_clients_find(listener, run)
+            yield listener
+
+
+def _require_that_clients_find(listener: socket.socket, run: str) -> None:
+    address, expected = listener.getsockname(), os.path.join(run, NAME)
+    try:
+        found = listener.family == socket.AF_UNIX and os.path.samefile(address, expected)
+    except OSError:
+        found = False
+    if not found:
+        raise Unavailable(
+            f"the service manager listens on {address!r} and clients look for {expected}; "
+            "make ListenStream= and --run agree"
+        )
 
 
 def connect(run: str, timeout: float) -> socket.socket:

@@ -2,9 +2,11 @@
 
 The keeper (ours, or systemd itself) starts the worker with open descriptors from 3 on, `LISTEN_FDS`
 saying how many, `LISTEN_FDNAMES` what they are and `LISTEN_PID` for whom. The worker answers with
-datagrams to `NOTIFY_SOCKET`: `READY=1`, `STATUS=…`, `STOPPING=1`. See sd_listen_fds(3), sd_notify(3).
+datagrams to `NOTIFY_SOCKET`: `READY=1`, `STATUS=…`, `STOPPING=1`, and every now and then `WATCHDOG=1`.
+See sd_listen_fds(3), sd_notify(3), sd_watchdog_enabled(3).
 
-The worker's side is `received_descriptors` and `notify`; the keeper's `Notifications` and `start`.
+The worker's side is `received_descriptors`, `notify`, `watchdog_interval` and `keep_alive`; the keeper's
+`Notifications` and `start`. Under systemd the keeper is on the other side too: see `service_manager`.
 Imports only the standard library and one system call: the keeper stays small.
 """
 
@@ -43,13 +45,39 @@ def received_descriptors(environment: MutableMapping[str, str] | None = None) ->
 def notify(*lines: str) -> bool:
     """Send `lines` (such as "READY=1") to the keeper; False when there is none."""
     address = os.environ.get("NOTIFY_SOCKET", "")
-    if not address:
+    if address:
+        send(address, *lines)
+    return bool(address)
+
+
+def keep_alive() -> bool:
+    """Send WATCHDOG=1 without waiting; False when nobody takes it, which is no reason to stop working."""
+    try:
+        send(os.environ.get("NOTIFY_SOCKET", ""), "WATCHDOG=1", patience=0.0)
+    except OSError:
         return False
+    return True
+
+
+def watchdog_interval(environment: Mapping[str, str] | None = None) -> float | None:
+    """Seconds between two keep-alives: half of what this process is allowed. None: nobody asked for any."""
+    environment = os.environ if environment is None else environment
+    allowed = environment.get("WATCHDOG_USEC", "")
+    if environment.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
+        return None
+    return int(allowed) / 2e6 if allowed.isdecimal() and int(allowed) else None
+
+
+def send(address: str, *lines: str, patience: float | None = None) -> None:
+    """One datagram to the address of a `NOTIFY_SOCKET`; `patience` in seconds, None: as long as it takes.
+
+    Raises `OSError`, `TimeoutError` among them.
+    """
     if address.startswith("@"):
         address = "\0" + address[1:]
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
+        sender.settimeout(patience)
         sender.sendto("\n".join(lines).encode(), address)
-    return True
 
 
 class Notifications:

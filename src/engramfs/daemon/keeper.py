@@ -9,6 +9,9 @@ attached again where they were. Meanwhile what was attached answers ENOTCONN: it
 
 Concurrency. One thread, which waits for descriptors and never for a mount: it touches nothing below the
 hub, so a worker that hangs cannot hang it. It imports only the standard library, to stay small.
+
+Under systemd it may be given the control socket (the descriptor `control`), and says what its worker
+says: see `service_manager`.
 """
 
 import argparse
@@ -26,6 +29,7 @@ from engramfs.daemon.crashes import LIMIT, WINDOW, Crashes
 from engramfs.daemon.handover import Notifications
 from engramfs.daemon.keeper_log import log
 from engramfs.daemon.run_directory import RunDirectory
+from engramfs.daemon.service_manager import ServiceManager
 from engramfs.daemon.worker_process import WorkerProcess
 from engramfs.errors import Busy, EngramError
 from engramfs.mount.hub import Connection, clear_dead, clear_stale
@@ -45,17 +49,15 @@ def run(state: str, run: str, config: str | None = None, worker: Sequence[str] |
     places = ["--state", os.path.abspath(state), "--run", os.path.abspath(run)]
     if config is not None:
         places += ["--config", os.path.abspath(config)]
+    manager = ServiceManager(os.environ)
     directory = RunDirectory(run)
     os.chdir("/")  # whoever started us may stand inside a mount of ours
     try:
         command = worker or [sys.executable, "-m", "engramfs.daemon.worker", *places]
         if clear_stale(directory.hub, patience=ORPHAN_LIMIT):
             log(f"removed the stale mount of a dead daemon at {directory.hub}")
-        with control_socket.listen(directory.path) as control:
-            try:
-                return Keeper(directory, control, command).keep()
-            finally:
-                os.unlink(directory.control)
+        with control_socket.listening(directory.path, manager.control) as control:
+            return Keeper(directory, control, command, manager).keep()
     finally:
         directory.close()
 
@@ -63,10 +65,17 @@ def run(state: str, run: str, config: str | None = None, worker: Sequence[str] |
 class Keeper:
     """One connection and one worker at a time."""
 
-    def __init__(self, directory: RunDirectory, control: socket.socket, command: Sequence[str]) -> None:
+    def __init__(
+        self,
+        directory: RunDirectory,
+        control: socket.socket,
+        command: Sequence[str],
+        manager: ServiceManager,
+    ) -> None:
         self._directory = directory
         self._control = control
         self._command = command
+        self._manager = manager
         self._notifications = Notifications()
         self._selector = selectors.DefaultSelector()
         self._crashes = Crashes()
@@ -105,6 +114,7 @@ class Keeper:
             if delay is None:
                 log(f"gave up: {LIMIT} crashes in {WINDOW:.0f} s; the last: {self._last_end}")
                 return 1
+            self._manager.tell(f"STATUS={self._last_end}; starting another")
             self._pause(delay)
             self._restarts += 1
         clear_dead(self._ended)
@@ -128,6 +138,7 @@ class Keeper:
     def _start(self, connection: Connection) -> WorkerProcess:
         environment = {
             **os.environ,
+            **self._manager.watchdog,
             "NOTIFY_SOCKET": self._notifications.address,
             "ENGRAMFS_RESTARTS": str(self._restarts),
             "ENGRAMFS_LAST_CRASH": self._last_end,
@@ -175,6 +186,7 @@ class Keeper:
             return
         self._stopping = True
         log("stopping")
+        self._manager.tell("STOPPING=1")
         if self._worker is not None:
             self._worker.signal(signal.SIGTERM)
             self._deadline = time.monotonic() + STOP_LIMIT
@@ -187,6 +199,7 @@ class Keeper:
         message = self._notifications.receive(self._worker.pid if self._worker else -1)
         if "STATUS" in message:
             log(f"worker: {message['STATUS']}")
+        self._manager.forward(message)
         if message.get("READY") == "1" and not self._stopping:
             log("the worker is ready")
             self._was_ready = True

@@ -120,10 +120,19 @@ async def _serve(state: str, run: str, config: Config, fuse: int, control_socket
         )
         async with serving(worker) as nursery:
             nursery.start_soon(_stop_on_signal, session)
+            nursery.start_soon(_keep_alive)
             await nursery.start(control.serve, control_socket, service.methods())
             handover.notify("READY=1", f"STATUS=serving {len(names)} stores")
             await session.serve()
             handover.notify("STOPPING=1")
+
+
+async def _keep_alive() -> None:
+    """Say that this loop runs, as often as the keeper asks for it."""
+    interval = handover.watchdog_interval()
+    while interval is not None:
+        handover.keep_alive()
+        await trio.sleep(interval)
 
 
 async def _stop_on_signal(session: FuseSession) -> None:
