@@ -17,7 +17,7 @@ from engramfs.model.version import Change, ChangeKind
 from engramfs.storage import keys
 from engramfs.storage.protocol import Engine, Reader
 from engramfs.vfs.batch import Batch, Name
-from engramfs.vfs.node import Node
+from engramfs.vfs.node import Node, content_size
 from engramfs.vfs.restating import Stated
 from engramfs.vfs.store_tree import StoreTree
 
@@ -195,9 +195,9 @@ class Cutter:
             )
             before = node.sealed_size
             if there:
-                used += node.entry.size - max(before, 0)
+                used += content_size(node.entry) - max(before, 0)
                 files += before < 0
-                node.sealed_size = node.entry.size
+                node.sealed_size = content_size(node.entry)
             elif before >= 0:
                 used -= before
                 files -= 1

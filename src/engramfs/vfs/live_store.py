@@ -29,7 +29,7 @@ from engramfs.storage.journal import Record
 from engramfs.storage.protocol import Writer
 from engramfs.vfs.batch import Batch, Name, touched_by
 from engramfs.vfs.cut import Base, Cut, Cutter
-from engramfs.vfs.node import Node, Place
+from engramfs.vfs.node import Node, Place, content_size
 from engramfs.vfs.orphans import Orphans
 from engramfs.vfs.resources import Resources
 from engramfs.vfs.restating import Stated, restate
@@ -324,7 +324,10 @@ class LiveStore:
         self.tree.apply(operation, 0)
         node = self.tree.nodes.get(row.entry.node) if row.entry is not None else before
         if node is not None:
-            node.sealed_size = row.entry.size if row.entry is not None else -1
+            if row.entry is not None:
+                node.sealed_size = content_size(row.entry)
+            elif not node.places:
+                node.sealed_size = -1
             node.content = None
             node.born = True
         self._tell(operation, 0)

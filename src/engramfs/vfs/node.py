@@ -16,6 +16,11 @@ class Place(NamedTuple):
     view: int = 0
 
 
+def content_size(entry: Entry) -> int:
+    """Bytes that count as used: those of files alone."""
+    return entry.size if entry.kind is Kind.FILE else 0
+
+
 class Node:
     """Identity and present state; `entry` is replaced whole when something changes.
 
@@ -43,7 +48,7 @@ class Node:
         self.children: dict[bytes, Node] | None = None
         self.content: bytes | None = None  # what `entry.digest` names, while it is no blob yet
         self.born = born  # False from create() to the first close(): not to be recorded yet
-        self.sealed_size = entry.size if sealed else -1  # bytes in the log's count; -1: not in the log
+        self.sealed_size = content_size(entry) if sealed else -1  # in the log's count; -1: not in the log
         self.last_cut: Cut | None = None  # the cut that last took a content of this node
         self.revision = 0  # of `children`
 

@@ -18,7 +18,7 @@ from engramfs.model.store import Head, Store
 from engramfs.model.transient import TransientNames
 from engramfs.storage import keys
 from engramfs.storage.protocol import Engine
-from engramfs.vfs.node import Node, Place
+from engramfs.vfs.node import Node, Place, content_size
 
 replace = msgspec.structs.replace
 
@@ -33,6 +33,7 @@ class StoreTree:
         self.files = head.files
         self.nodes: dict[int, Node] = {}
         self._engine = engine
+        self._recorded_nodes = head.next_node  # the log may know nodes below this id
         self._next_node = head.next_node + _RESERVE if head.next_node > ROOT_NODE + 1 else head.next_node
         self._scratch: dict[tuple[int, int], dict[bytes, Node]] = {}  # (view, parent) → transient names
         with engine.reading() as reader:
@@ -180,11 +181,11 @@ class StoreTree:
 
     def _set_entry(self, node: Node, entry: Entry) -> None:
         if node.places:
-            self.used += entry.size - node.entry.size
+            self.used += content_size(entry) - content_size(node.entry)
         node.entry = entry
 
     def _link(self, directory: Node, name: bytes, entry: Entry, view: int) -> None:
-        node = self.nodes.get(entry.node)
+        node = self._known(directory, entry.node)
         if node is None:
             node = self.nodes[entry.node] = Node(entry)
             if node.is_directory:
@@ -193,6 +194,15 @@ class StoreTree:
             self._set_entry(node, entry)
         self._next_node = max(self._next_node, entry.node + 1)
         self._put(directory, name, node, view if self.is_scratch(directory, name) else 0, entry.ctime)
+
+    def _known(self, directory: Node, identifier: int) -> Node | None:
+        """A node of that id, from memory or, when a record is replayed, from the log."""
+        self.children(directory)
+        node = self.nodes.get(identifier)
+        if node is None and identifier < self._recorded_nodes:
+            with contextlib.suppress(NoEntry):
+                return self.node(identifier)
+        return node
 
     def _unlink(self, directory: Node, name: bytes, view: int, time: int) -> None:
         children = self.children(directory)
@@ -230,7 +240,7 @@ class StoreTree:
         if replaced is not None and replaced is not node:
             self._lose(replaced, place)
         if not node.places:
-            self.used += node.entry.size
+            self.used += content_size(node.entry)
             self.files += 1
         node.add(place)
         self._touch(directory, time)
@@ -239,7 +249,7 @@ class StoreTree:
         had = bool(node.places)
         node.drop(place)
         if had and not node.places:
-            self.used -= node.entry.size
+            self.used -= content_size(node.entry)
             self.files -= 1
 
     def _take_scratch(self, directory: Node, name: bytes, view: int) -> Node:
