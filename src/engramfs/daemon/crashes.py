@@ -1,18 +1,23 @@
-"""How long to wait after a worker crashed, and when to give up."""
+"""How long to wait after a worker crashed, when to give its connection up, and when to give up at all."""
 
-LIMIT = 5  # so many crashes
-WINDOW = 10.0  # within so many seconds are too many
+LIMIT = 5  # so many crashes in a row, none of which served for `SETTLED` seconds
+SETTLED = 0.5  # seconds of serving after which a crash begins a new row
+SUSPECT = 3  # so many in a row put the blame on the connection: a request that kills whoever reads it
 
 
 class Crashes:
-    """The first crash in a while costs no wait, the next 0.1 s, then twice as long each time."""
+    """The first crash of a row costs no wait, the next 0.1 s, then twice as long each time."""
 
     def __init__(self) -> None:
-        self._times: list[float] = []
+        self._row = 0
 
-    def delay(self, now: float) -> float | None:
-        """Record a crash at `now` (monotonic seconds); seconds to wait, or None to give up."""
-        self._times = [at for at in self._times if now - at < WINDOW] + [now]
-        if len(self._times) >= LIMIT:
+    def delay(self, served: float) -> float | None:
+        """Record the crash of a worker that served for `served` seconds; seconds to wait, None: give up."""
+        self._row = 1 if served >= SETTLED else self._row + 1
+        if self._row >= LIMIT:
             return None
-        return 0.0 if len(self._times) == 1 else 0.05 * 2.0 ** (len(self._times) - 1)
+        return 0.0 if self._row == 1 else 0.05 * 2.0 ** (self._row - 1)
+
+    @property
+    def connection_is_suspect(self) -> bool:
+        return self._row >= SUSPECT

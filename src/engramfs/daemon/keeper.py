@@ -3,9 +3,12 @@
     python -m engramfs.daemon.keeper --state DIR --run DIR [--config FILE]
 
 It mounts the hub, listens on the control socket, and starts a worker with both descriptors. A worker
-that exits with 0 was stopped in order, and the keeper stops too. One that dies otherwise is replaced:
-the connection is ended, the hub mounted afresh, and once the new worker is ready the sessions are
-attached again where they were. Meanwhile what was attached answers ENOTCONN: it is never bare.
+that exits with 0 was stopped in order, and the keeper stops too. One that dies otherwise, or exits with
+`RESTART`, is replaced, and its successor takes the connection over: calls in flight wait for it.
+
+Where that cannot be (a kernel before 6.9, a worker that never served, a connection on which worker after
+worker dies), the connection is ended, the hub mounted afresh, and once the new worker is ready the
+sessions are attached again where they were. Meanwhile they answer ENOTCONN: they are never bare.
 
 Concurrency. One thread, which waits for descriptors and never for a mount: it touches nothing below the
 hub, so a worker that hangs cannot hang it. It imports only the standard library, to stay small.
@@ -25,14 +28,14 @@ import time
 from collections.abc import Sequence
 
 from engramfs.daemon import control_socket
-from engramfs.daemon.crashes import LIMIT, WINDOW, Crashes
-from engramfs.daemon.handover import Notifications
+from engramfs.daemon.crashes import LIMIT, Crashes
+from engramfs.daemon.handover import FUSE, FUSE_SERVED, RESTART, Notifications
 from engramfs.daemon.keeper_log import log
 from engramfs.daemon.run_directory import RunDirectory
 from engramfs.daemon.service_manager import ServiceManager
 from engramfs.daemon.worker_process import WorkerProcess
 from engramfs.errors import Busy, EngramError
-from engramfs.mount.hub import Connection, clear_dead, clear_stale
+from engramfs.mount.hub import Connection, can_resend, clear_dead, clear_stale
 
 START_LIMIT = 90.0  # seconds until READY=1: a long journal may have to be replayed
 STOP_LIMIT = 10.0  # seconds from SIGTERM to the worker's end
@@ -79,6 +82,8 @@ class Keeper:
         self._notifications = Notifications()
         self._selector = selectors.DefaultSelector()
         self._crashes = Crashes()
+        self._connection: Connection | None = None
+        self._ready_since: float | None = None  # monotonic seconds
         self._last_end = ""
         self._restarts = 0
         self._ended: set[int] = set()  # connections of which a mount may be left
@@ -110,30 +115,41 @@ class Keeper:
             log(self._last_end)
             if not self._was_ready and worker.status in _START_FAILED:
                 return worker.status
-            delay = self._crashes.delay(time.monotonic())
-            if delay is None:
-                log(f"gave up: {LIMIT} crashes in {WINDOW:.0f} s; the last: {self._last_end}")
-                return 1
-            self._manager.tell(f"STATUS={self._last_end}; starting another")
-            self._pause(delay)
+            if worker.status != RESTART:
+                delay = self._crashes.delay(self._served_for())
+                if delay is None:
+                    log(f"gave up: {LIMIT} crashes in a row; the last: {self._last_end}")
+                    return 1
+                self._manager.tell(f"STATUS={self._last_end}; starting another")
+                self._pause(delay)
             self._restarts += 1
         clear_dead(self._ended)
         log("stopped")
         return 0
 
+    def _served_for(self) -> float:
+        return time.monotonic() - self._ready_since if self._ready_since is not None else 0.0
+
     def _serve_once(self) -> WorkerProcess:
-        """Mount, run one worker to its end, and unmount: everything, if that end was in order."""
-        connection = Connection.open(self._directory.hub)
-        orderly = False
+        """Run one worker to its end; the connection outlives it, if another can take it over."""
+        connection = self._connection or Connection.open(self._directory.hub)
+        self._connection, self._ready_since = connection, None
+        orderly = keep = False
         try:
             worker = self._start(connection)
             self._run_to_end(worker, connection)
             orderly = worker.status == 0 or self._stopping
+            keep = not orderly and self._can_be_taken_over(connection)
             return worker
         finally:
-            self._end_reattaching(connection)
-            connection.close(everywhere=orderly)
-            self._ended.add(connection.minor)
+            if not keep:
+                self._end_reattaching(connection)
+                connection.close(everywhere=orderly)
+                self._ended.add(connection.minor)
+                self._connection = None
+
+    def _can_be_taken_over(self, connection: Connection) -> bool:
+        return connection.served and can_resend() and not self._crashes.connection_is_suspect
 
     def _start(self, connection: Connection) -> WorkerProcess:
         environment = {
@@ -143,7 +159,8 @@ class Keeper:
             "ENGRAMFS_RESTARTS": str(self._restarts),
             "ENGRAMFS_LAST_CRASH": self._last_end,
         }
-        descriptors = {"fuse": connection.descriptor, "control": self._control.fileno()}
+        name = FUSE_SERVED if connection.served else FUSE
+        descriptors = {name: connection.descriptor, "control": self._control.fileno()}
         worker = WorkerProcess(self._command, descriptors, environment)
         log(f"started worker {worker.pid} on {connection.point}")
         return worker
@@ -204,8 +221,11 @@ class Keeper:
             log("the worker is ready")
             self._was_ready = True
             self._deadline = None
-            if self._directory.has_sessions():
-                self._reattach()
+            self._ready_since = time.monotonic()
+            if self._connection is not None and not self._connection.served:
+                self._connection.served = True
+                if self._directory.has_sessions():
+                    self._reattach()
         if message.get("STOPPING") == "1" and self._deadline is None:
             self._deadline = time.monotonic() + STOP_LIMIT
 
@@ -234,7 +254,7 @@ class Keeper:
 
 
 # A first start that ends by itself would end the same way again, unless another worker was still going.
-_START_FAILED = frozenset(range(1, 128)) - {Busy.exit_code}
+_START_FAILED = frozenset(range(1, 128)) - {Busy.exit_code, RESTART}
 
 
 def _route_signals(signals: socket.socket, wake: socket.socket) -> None:

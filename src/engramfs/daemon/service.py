@@ -17,6 +17,7 @@ import trio
 from engramfs.daemon import stores
 from engramfs.daemon.config import Config
 from engramfs.daemon.control import Handler, Notify, Peer
+from engramfs.daemon.handover import RESTART
 from engramfs.daemon.sessions import Session, Sessions, graft_store
 from engramfs.errors import UsageError
 from engramfs.history import catalog, commit, importing, log, restore
@@ -56,7 +57,7 @@ class Service:
         sessions: Sessions,
         config: Config,
         mount: str,
-        stop: Callable[[], None],
+        stop: Callable[[int], None],
     ) -> None:
         self._repository = QueuedRepository(repository, filesystem)
         self._filesystem = filesystem
@@ -81,6 +82,7 @@ class Service:
             "session.attached": self.session_attached,
             "session.list": self.session_list,
             "session.close": self.session_close,
+            "restart": self.restart,
             "stop": self.stop,
         }
 
@@ -119,8 +121,15 @@ class Service:
         return None
 
     async def stop(self, params: Parameters, peer: Peer, notify: Notify) -> object:
+        """Seal and end; the keeper ends too, and takes the mounts off."""
         await self._filesystem.seal_all()
-        self._stop()
+        self._stop(0)
+        return None
+
+    async def restart(self, params: Parameters, peer: Peer, notify: Notify) -> object:
+        """Seal and make room for another worker, which takes the mounts over."""
+        await self._filesystem.seal_all()
+        self._stop(RESTART)
         return None
 
     # Stores

@@ -11,9 +11,9 @@ import trio
 
 from engramfs import telemetry
 from engramfs.daemon.config import Config
+from engramfs.daemon.opening import opened, serving
 from engramfs.daemon.paths import Locations
 from engramfs.daemon.sessions import Sessions
-from engramfs.daemon.worker import opened, serving
 from engramfs.fuse.notifier import Notifier
 from engramfs.fuse.session import FuseSession
 from engramfs.mount.fusermount import mount_unprivileged, unmount_unprivileged
@@ -42,7 +42,7 @@ async def _serve(
     state: str, config: Config, directory: str, agent: str, actor: str | None, tenant: str | None
 ) -> None:
     notifier = Notifier()
-    with opened(state, config, notifier, f"engramfs mount {directory}") as worker:
+    with opened(state, config, notifier, purpose=f"engramfs mount {directory}") as worker:
         sessions = Sessions(worker.filesystem, config, None)
         async with serving(worker) as nursery:
             session = await sessions.open(agent, actor, tenant)

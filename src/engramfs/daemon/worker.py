@@ -2,11 +2,13 @@
 
     python -m engramfs.daemon.worker --state DIR --run DIR [--config FILE]
 
-Started by a keeper with the descriptors `fuse` and `control` (see `handover`). It recovers what an
-earlier worker left in the journal, brings its sessions back, says READY=1, and serves until it is told
-to stop: by SIGTERM, by the method `stop`, or because the mount is gone.
+Started by a keeper with the descriptors `fuse` (or `fuse-served`) and `control` (see `handover`). It
+brings back what an earlier worker left, says READY=1, and serves until it is told to stop (by SIGTERM or
+the method `stop`: exit code 0), to make room for another (`restart`: exit code `RESTART`), or until the
+mount is gone.
 
-What it opens it closes in the reverse order: see `serving`.
+`fuse-served` is a connection that a worker has served already. It is taken over: the sandboxes notice
+nothing.
 """
 
 import argparse
@@ -15,116 +17,78 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Iterator
 
-import msgspec
 import trio
 
 from engramfs import telemetry
 from engramfs.daemon import control, handover
 from engramfs.daemon.config import Config, load
+from engramfs.daemon.handover import FUSE, FUSE_SERVED
+from engramfs.daemon.opening import opened, report, serving
 from engramfs.daemon.service import Service
 from engramfs.daemon.sessions import Sessions, graft_store
 from engramfs.errors import EngramError, UsageError
+from engramfs.fuse.answered import Answered
 from engramfs.fuse.notifier import Notifier
 from engramfs.fuse.session import FuseSession
 from engramfs.history import catalog
-from engramfs.history.repository import Repository
-from engramfs.model.transient import TransientNames
-from engramfs.storage.journal import Journal
-from engramfs.vfs.filesystem import Filesystem
-from engramfs.vfs.invalidator import Invalidator
-from engramfs.vfs.log_writer import LogWriter
-from engramfs.vfs.recovery import last_position, recover
-from engramfs.vfs.resources import Resources, Settings
+from engramfs.vfs.resuming import resume
+from engramfs.vfs.view_numbers import ViewNumbers
 
 
-class Worker(msgspec.Struct, frozen=True):
-    """What a worker is made of once it can serve."""
+class _End:
+    """How a worker ends: `stop` once, with the exit code."""
 
-    repository: Repository
-    filesystem: Filesystem
-    writer: LogWriter
+    def __init__(self) -> None:
+        self.code = 0
+        self.session: FuseSession | None = None
 
-
-@contextlib.contextmanager
-def opened(
-    state: str, config: Config, invalidator: Invalidator, purpose: str = "the engramfs daemon"
-) -> Iterator[Worker]:
-    """The state directory, recovered and open for writing, with a filesystem over it.
-
-    `purpose` tells other processes who holds the store lock.
-    """
-    log = telemetry.logger("worker")
-    transient = TransientNames(config.batch.transient)
-    with contextlib.ExitStack() as stack:
-        repository = stack.enter_context(Repository.open(state, write=purpose))
-        found = recover(repository, transient)
-        if found.records or found.torn_bytes:
-            log.info("recovered", **msgspec.structs.asdict(found))
-        for leftover in os.listdir(repository.spool_path):
-            os.unlink(os.path.join(repository.spool_path, leftover))
-        journal = Journal(repository.journal_path, int(config.journal.max_bytes))
-        stack.callback(journal.close)
-        journal.position = max(journal.position, last_position(repository))
-        writer = LogWriter(repository)
-        resources = Resources(
-            engine=repository.engine,
-            journal=journal,
-            writer=writer,
-            invalidator=invalidator,
-            spool_path=repository.spool_path,
-            settings=Settings(
-                quiet=float(config.batch.quiet),
-                max_age=float(config.batch.max_age),
-                sync_on_close=config.batch.durability == "close",
-            ),
-            transient=transient,
-        )
-        writer.on_trouble = lambda what: resources.failed("", what)
-        for what in found.skipped:
-            resources.failed("", f"not recovered: {what}")
-        if found.torn_bytes:
-            resources.failed("", f"dropped {found.torn_bytes} torn bytes at the end of the journal")
-        yield Worker(repository, Filesystem(resources), writer)
+    def stop(self, code: int = 0) -> None:
+        if self.session is not None:
+            self.code, session = code, self.session
+            self.session = None
+            session.stop()
 
 
-@contextlib.asynccontextmanager
-async def serving(worker: Worker) -> AsyncIterator[trio.Nursery]:
-    """Seal and write in the background; at the end, everything that is open is sealed first."""
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(worker.writer.serve)
-        nursery.start_soon(worker.filesystem.seal_when_due)
-        try:
-            yield nursery
-        finally:
-            with trio.CancelScope(shield=True), trio.move_on_after(5):
-                await worker.filesystem.seal_all()
-            nursery.cancel_scope.cancel()
-
-
-async def _serve(state: str, run: str, config: Config, fuse: int, control_socket: socket.socket) -> None:
-    notifier = Notifier()
-    with opened(state, config, notifier) as worker:
-        filesystem = worker.filesystem
-        with worker.repository.engine.reading() as reader:
+async def _serve(
+    state: str, run: str, config: Config, descriptor: int, take_over: bool, control_socket: socket.socket
+) -> int:
+    notifier, end = Notifier(), _End()
+    views, mark = os.path.join(run, "views"), os.path.join(run, "answered")
+    if not take_over:
+        for old in (views, mark):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(old)
+    answered, numbers = Answered(mark), ViewNumbers(views)
+    before = answered.position
+    with (
+        contextlib.closing(answered),
+        contextlib.closing(numbers),
+        opened(state, config, notifier, numbers=numbers, take_over=take_over, position=before) as served,
+    ):
+        filesystem = served.filesystem
+        with served.repository.engine.reading() as reader:
             names = [store.name for store in catalog.every(reader)]
         for name in names:
             graft_store(filesystem, name)
         sessions = Sessions(filesystem, config, os.path.join(run, "sessions"))
         for failure in sessions.bring_back():
             filesystem.resources.failed("", failure)
-        session = FuseSession(filesystem, notifier, fuse)
-        service = Service(
-            worker.repository, filesystem, sessions, config, os.path.join(run, "fs"), session.stop
+        if take_over:
+            report(filesystem.resources, resume(filesystem, before))
+        end.session = session = FuseSession(
+            filesystem, notifier, descriptor, take_over=take_over, answered=answered
         )
-        async with serving(worker) as nursery:
-            nursery.start_soon(_stop_on_signal, session)
+        hub = os.path.join(run, "fs")
+        service = Service(served.repository, filesystem, sessions, config, hub, end.stop)
+        async with serving(served) as nursery:
+            nursery.start_soon(_stop_on_signal, end)
             nursery.start_soon(_keep_alive)
             await nursery.start(control.serve, control_socket, service.methods())
             handover.notify("READY=1", f"STATUS=serving {len(names)} stores")
             await session.serve()
             handover.notify("STOPPING=1")
+    return end.code
 
 
 async def _keep_alive() -> None:
@@ -135,10 +99,10 @@ async def _keep_alive() -> None:
         await trio.sleep(interval)
 
 
-async def _stop_on_signal(session: FuseSession) -> None:
+async def _stop_on_signal(end: _End) -> None:
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async for _ in signals:
-            session.stop()
+            end.stop()
 
 
 def main() -> int:
@@ -150,15 +114,16 @@ def main() -> int:
     telemetry.configure()
     try:
         descriptors = handover.received_descriptors()
-        if not {"fuse", "control"} <= descriptors.keys():
+        take_over = FUSE_SERVED in descriptors
+        descriptor = descriptors.get(FUSE_SERVED if take_over else FUSE)
+        if descriptor is None or "control" not in descriptors:
             raise UsageError("a worker is started by its keeper; run engramfs daemon")
         config = load(places.config) if places.config else Config()
         listener = socket.socket(fileno=descriptors["control"])
-        trio.run(_serve, places.state, places.run, config, descriptors["fuse"], listener)
+        return trio.run(_serve, places.state, places.run, config, descriptor, take_over, listener)
     except EngramError as error:
         os.write(2, f"engramfs: {error}\n".encode(errors="replace"))
         return error.exit_code
-    return 0
 
 
 if __name__ == "__main__":

@@ -15,7 +15,9 @@ from functools import partial
 
 import pyfuse3
 import structlog
+import trio
 
+PATIENCE = 5.0  # seconds
 log = structlog.get_logger("engramfs.notifier")
 
 
@@ -27,6 +29,7 @@ class Notifier:
         self._entries: dict[tuple[int, bytes], None] = {}
         self._changed = threading.Condition()
         self._stopping = False
+        self._taken = self._told = 0  # rounds of the thread: begun, and finished
         self._thread = threading.Thread(target=self._run, name="engramfs-notifier", daemon=True)
 
     def begin(self) -> None:
@@ -36,17 +39,27 @@ class Notifier:
     def inode_changed(self, inode: int, *, content: bool) -> None:
         with self._changed:
             self._inodes[inode] = content or self._inodes.get(inode, False)
-            self._changed.notify()
+            self._changed.notify_all()
 
     def entry_changed(self, parent: int, name: bytes) -> None:
         with self._changed:
             self._entries[parent, name] = None
-            self._changed.notify()
+            self._changed.notify_all()
+
+    async def settled(self) -> None:
+        """As the protocol says; gives up after `PATIENCE`, since a page that is locked stays so."""
+        if not await trio.to_thread.run_sync(self._wait):
+            log.warning("the kernel has not dropped what it cached", after=f"{PATIENCE:g} s")
+
+    def _wait(self) -> bool:
+        with self._changed:
+            wanted = self._taken + bool(self._inodes or self._entries)
+            return self._changed.wait_for(lambda: self._told >= wanted, PATIENCE)
 
     def stop(self) -> None:
         with self._changed:
             self._stopping = True
-            self._changed.notify()
+            self._changed.notify_all()
         if self._thread.is_alive():
             self._thread.join(timeout=1)
 
@@ -58,10 +71,14 @@ class Notifier:
                     return
                 inodes, self._inodes = self._inodes, {}
                 entries, self._entries = self._entries, {}
+                self._taken += 1
             for parent, name in entries:
                 _tell(partial(pyfuse3.invalidate_entry, pyfuse3.InodeT(parent), pyfuse3.FileNameT(name)))
             for inode, content in inodes.items():
                 _tell(partial(pyfuse3.invalidate_inode, pyfuse3.InodeT(inode), not content))
+            with self._changed:
+                self._told = self._taken
+                self._changed.notify_all()
 
 
 def _tell(call: Callable[[], None]) -> None:

@@ -27,6 +27,7 @@ def create(
     description: str = "",
     limits: Limits | None = None,
     conflicts: Conflicts = "keep",
+    owner: str = "",
 ) -> Store:
     """A new, empty store. Raises `InvalidName`, and `AlreadyExists` for a name that is taken.
 
@@ -46,6 +47,7 @@ def create(
         limits=check_limits(limits or Limits()),
         conflicts=conflicts,
         created=now,
+        owner=owner,
     )
     writer.put(Table.META, keys.NEXT_STORE_KEY, keys.u32(identifier + 1))
     writer.put(Table.NAMES, name.encode(), keys.u32(identifier))

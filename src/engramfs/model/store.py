@@ -26,6 +26,7 @@ class Store(msgspec.Struct, frozen=True, array_like=True):
     conflicts: Conflicts
     created: int  # nanoseconds since 1970
     archived: bool = False
+    owner: str = ""  # whose memory it is: `actor alice`, `tenant acme`, `agent`; empty: nobody's yet
 
 
 class Head(msgspec.Struct, frozen=True, array_like=True):

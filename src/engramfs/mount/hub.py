@@ -124,6 +124,12 @@ def clear_stale(point: str, *, patience: float = 0.0) -> int:
     return cleared
 
 
+def can_resend() -> bool:
+    """Whether the kernel repeats the requests that a dead worker had taken (FUSE_NOTIFY_RESEND, 6.9)."""
+    release = os.uname().release.split("-")[0].split(".")
+    return [int(part) for part in release[:2]] >= [6, 9]
+
+
 class Connection:
     """A `/dev/fuse` descriptor and the place where it is mounted: what a worker serves.
 
@@ -134,6 +140,7 @@ class Connection:
         self.descriptor = descriptor
         self.point = point
         self.minor = minor
+        self.served = False  # a worker has answered its INIT, so the next one takes it over
 
     @classmethod
     def open(cls, point: str) -> "Connection":

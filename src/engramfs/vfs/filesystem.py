@@ -200,10 +200,25 @@ class Filesystem:
 
     def end(self, view: View) -> None:
         """A view ends: what is still open through it answers ESTALE."""
-        self.views.pop(view.number, None)
-        self._numbers.end(view.number)
+        for ended in (view, *self._below(view)):
+            self.views.pop(ended.number, None)
+            self._numbers.end(ended.number)
         if isinstance(view, LiveView):
             view.close()
+
+    def revoke(self, view: View) -> None:
+        """End a view, and let the kernel drop every page and attribute that it holds of it."""
+        held = [each.inode(node) for each in (view, *self._below(view)) for node in each.held()]
+        self.end(view)
+        for inode in held:
+            self.resources.invalidator.inode_changed(inode, content=True)
+
+    def _below(self, view: View) -> list[View]:
+        """`.versions` of a view, and what was entered there."""
+        if view.is_ephemeral:
+            return []
+        numbers = self._numbers.below(view.number)
+        return [self.views[number] for number in numbers if number in self.views]
 
     def _add(self, view: View) -> None:
         if self._resumed:

@@ -26,6 +26,10 @@ class LiveView(View):
 
     # Nodes
 
+    def held(self) -> set[int]:
+        unknown = self.tree.every_node() if self.unknown_below else ()
+        return super().held() | {node for node in unknown if self.holds(node)}
+
     def node(self, identifier: int) -> Node:
         """Raises `NoEntry`."""
         return self.tree.nodes.get(identifier) or self.tree.node(identifier)

@@ -12,8 +12,9 @@ what is recorded is the file as it was at one moment. Races of the larger kind, 
 
 import hashlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -49,6 +50,7 @@ class Recorder:
         """Raises `FileTooLarge` and `QuotaExceeded`; then nothing was written."""
         if file.frozen is not None:
             await file.thawed()
+        self._view.check_open()
         spool = self._spool(file)
         self._check_growth(spool, max(spool.size, offset + len(data)))
         written = spool.write(offset, data)
@@ -63,8 +65,7 @@ class Recorder:
             self.discard(file)
             if file.node.entry.digest == EMPTY_DIGEST:
                 return
-            spool = self._new_spool(file)
-            spool.base_size = file.node.entry.size
+            spool = self._new_spool(file, ())
         spool.truncate(0)
         self._store.dirty.add(spool)
         spool.mtime = self._later(file.node.entry.mtime, spool.mtime)
@@ -108,22 +109,17 @@ class Recorder:
         if spool is not None:
             return spool
         self.discard(file)
-        spool = self._new_spool(file)
-        try:
-            spool.fill(self._recorded(file.node))
-        except BaseException:
-            self.discard(file)  # half a content must not be taken for the file's
-            raise
-        return spool
+        return self._new_spool(file, self._recorded(file.node))
 
     def _recorded(self, node: Node) -> Iterator[bytes]:
         """The content as of the last close, in parts."""
         size = node.entry.size
         return (self._view.read_recorded(node, start, blobs.PART) for start in range(0, size, blobs.PART))
 
-    def _new_spool(self, file: OpenFile) -> Spool:
-        inode = self._view.inode(file.node.id)
-        file.spool = Spool(self._store.resources.spool_path, inode, file.node.entry.digest)
+    def _new_spool(self, file: OpenFile, pieces: Iterable[bytes]) -> Spool:
+        entry, inode = file.node.entry, self._view.inode(file.node.id)
+        directory = self._store.resources.spool_path
+        file.spool = Spool(directory, inode, entry.digest, entry.size, pieces)
         return file.spool
 
     def discard(self, file: OpenFile) -> None:
@@ -141,6 +137,7 @@ class Recorder:
         """
         while file.frozen is not None:
             await file.thawed()
+        self._view.check_open()
         node, spool = file.node, file.spool
         if spool is None or not spool.dirty:
             if not node.born and node.places:
@@ -148,7 +145,7 @@ class Recorder:
             return
         if not node.places:
             return
-        self._merge_append(node, spool)
+        spool = self._merge_append(file, spool) or spool
         if spool.size <= INLINE:
             content = spool.read(0, spool.size)
             self._settle(node, spool, hashlib.sha256(content).digest(), content)
@@ -163,23 +160,31 @@ class Recorder:
                 digest = await trio.to_thread.run_sync(spool.digest)
                 if digest != node.entry.digest:
                     await writer.run(partial(blobs.put, digest=digest, parts=spool.pieces()))
+                self._view.check_open()
                 if not node.places or file.spool is not spool:
                     return
-                if not self._merge_append(node, spool):
+                merged = self._merge_append(file, spool)
+                if merged is None:
                     break
+                spool = merged
             self._settle(node, spool, digest, None)
         finally:
             file.frozen.set()
             file.frozen = None
 
-    def _merge_append(self, node: Node, spool: Spool) -> bool:
-        """Put what was only added here after what another author added meanwhile; whether that was so."""
+    def _merge_append(self, file: OpenFile, spool: Spool) -> Spool | None:
+        """Put what was only added here after what another author added; the new spool, if that was so."""
+        node = file.node
         if not spool.appended or spool.base_digest == node.entry.digest or spool.size <= spool.base_size:
-            return False
-        spool.rebase(node.entry.digest, b"".join(self._recorded(node)))
+            return None
+        merged = self._new_spool(file, chain(self._recorded(node), spool.pieces(spool.base_size)))
+        merged.dirty, merged.mtime = True, spool.mtime
+        self._store.dirty.discard(spool)
+        self._store.dirty.add(merged)
+        spool.close()
         self._view.stale.add(node.id)
         self._store.resources.invalidator.inode_changed(self._view.inode(node.id), content=True)
-        return True
+        return merged
 
     def _settle(self, node: Node, spool: Spool, digest: bytes, content: bytes | None) -> None:
         """Record what was closed against the head of this moment."""

@@ -19,7 +19,7 @@ from engramfs.vfs import orphans
 from engramfs.vfs.filesystem import Filesystem
 from engramfs.vfs.node import Node
 from engramfs.vfs.recovery import Recovered
-from engramfs.vfs.spool import Spool
+from engramfs.vfs.spool import FILLING, Spool
 from engramfs.vfs.writable_view import WritableView
 
 log = structlog.get_logger("engramfs.resuming")
@@ -40,7 +40,9 @@ def resume(filesystem: Filesystem, answered: int) -> Recovered:
         with contextlib.suppress(NotFound):
             _adopt_orphan(filesystem, orphan)
     for name in sorted(os.listdir(filesystem.resources.spool_path)):
-        if not name.startswith(orphans.PREFIX):
+        if name.startswith(FILLING):
+            os.unlink(os.path.join(filesystem.resources.spool_path, name))
+        elif not name.startswith(orphans.PREFIX):
             _adopt_spool(filesystem, name)
     for what in skipped:
         log.warning("journal record skipped", what=what)
@@ -78,7 +80,8 @@ def _adopt_spool(filesystem: Filesystem, name: str) -> None:
         filesystem.resources.failed("", f"the unrecorded bytes in {name} belong to no open file")
         spool.abandon()
         return
-    if file.spool is not None:
-        file.spool.close()
+    if file.spool is not None or spool.digest() == file.node.entry.digest:
+        spool.close()  # it was recorded, so the next write begins with the same bytes
+        return
     file.spool = spool
     view.store.dirty.add(spool)

@@ -9,18 +9,31 @@ the inode and what it began with, so that another worker can go on with it: `<in
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from engramfs.storage import blobs
+
+FILLING = "new-"  # how the name of a spool begins that is being filled
 
 
 class Spool:
     """An open spool file."""
 
-    def __init__(self, directory: str, inode: int, base_digest: bytes) -> None:
-        self._start(directory, inode, base_digest, 0)
-        self.descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    def __init__(
+        self, directory: str, inode: int, base_digest: bytes, base_size: int, pieces: Iterable[bytes] = ()
+    ) -> None:
+        """A new spool, that holds `pieces` once it has its name: half of them are nothing to go on with."""
+        self._start(directory, inode, base_digest, base_size)
+        filling = os.path.join(directory, f"{FILLING}{inode:x}")
+        self.descriptor = os.open(filling, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         self.size = 0
+        try:
+            self._fill(pieces)
+            os.rename(filling, self.path)
+        except BaseException:
+            os.close(self.descriptor)
+            os.unlink(filling)
+            raise
         self.dirty = False
         self.appended = True  # nothing below base_size was touched
         self.mtime = 0  # nanoseconds; of the last write, or as set while dirty
@@ -65,12 +78,10 @@ class Spool:
             os.rename(self.path, path)
             self.path = path
 
-    def fill(self, pieces: Iterator[bytes]) -> None:
-        """Begin with a recorded content."""
+    def _fill(self, pieces: Iterable[bytes]) -> None:
         for piece in pieces:
             self._write_all(piece, self.size)
             self.size += len(piece)
-        self.base_size = self.size
 
     def _write_all(self, data: bytes, offset: int) -> None:
         """All of it, or `OSError`: a disk that fills up takes a part and says so only the next time."""
@@ -122,21 +133,6 @@ class Spool:
         self.base_size = self.size
         self.dirty = False
         self.appended = True
-
-    def rebase(self, base_digest: bytes, base: bytes) -> None:
-        """Put what was added here after another base. Raises `OSError`; then everything is as it was.
-
-        What makes the file longer is written first: only that needs space.
-        """
-        whole = base + b"".join(self.pieces(self.base_size))
-        try:
-            self._write_all(whole[self.size :], self.size)
-        except OSError:
-            os.ftruncate(self.descriptor, self.size)
-            raise
-        self._write_all(whole[: self.size], 0)
-        os.ftruncate(self.descriptor, len(whole))
-        self.size, self.base_size, self.base_digest = len(whole), len(base), base_digest
 
     def refuse(self) -> None:
         """What is here will not be recorded; the next use begins with the head again."""

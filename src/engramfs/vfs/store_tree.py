@@ -17,7 +17,7 @@ from engramfs.model.operation import Link, Operation, Rename, Unlink, Update
 from engramfs.model.store import Head, Store
 from engramfs.model.transient import TransientNames
 from engramfs.storage import keys
-from engramfs.storage.protocol import Engine
+from engramfs.storage.protocol import Engine, Table
 from engramfs.vfs.node import Node, Place, content_size
 
 replace = msgspec.structs.replace
@@ -61,6 +61,13 @@ class StoreTree:
     def next_node_at_least(self, identifier: int) -> None:
         """Another way into the log gave node ids out up to here."""
         self._next_node = max(self._next_node, identifier)
+
+    def every_node(self) -> set[int]:
+        """The ids of all nodes, in memory or only in the log."""
+        prefix = keys.u32(self.store.id)
+        with self._engine.reading() as reader:
+            rows = reader.scan(Table.NODES, prefix, keys.after(prefix))
+            return {*self.nodes, *(keys.split_place(key)[0] for key, _ in rows)}
 
     def node(self, identifier: int) -> Node:
         """The node of that id; from the log when it is not in memory. Raises `NoEntry`."""

@@ -35,6 +35,7 @@ class View:
         self.lookups: dict[int, int] = {}
         self.opens: dict[int, int] = {}  # descriptors open now, of those that we know of
         self.unknown_below = 0  # of nodes below this id an earlier worker may have told the kernel
+        self._forgotten: set[int] = set()  # those of them that the kernel has forgotten since
         self.versions: Callable[[], View] | None = None  # the view of `.versions`, where there is one
 
     # What the kernel holds
@@ -43,10 +44,17 @@ class View:
         return inode_number(self.number, node)
 
     def holds(self, node: int) -> bool:
-        return node in self.lookups or node == ROOT_NODE or node < self.unknown_below
+        return node in self.lookups or node == ROOT_NODE or self._may_be_known(node)
+
+    def held(self) -> set[int]:
+        """Every node that `holds` is true of, as far as there is such a node."""
+        return {ROOT_NODE, *self.lookups}
 
     def may_be_open(self, node: int) -> bool:
-        return node in self.opens or node < self.unknown_below
+        return node in self.opens or self._may_be_known(node)
+
+    def _may_be_known(self, node: int) -> bool:
+        return node < self.unknown_below and node not in self._forgotten
 
     def opened(self, node: int) -> None:
         self.opens[node] = self.opens.get(node, 0) + 1
@@ -62,11 +70,15 @@ class View:
         self.lookups[node] = self.lookups.get(node, 0) + 1
 
     def forget(self, node: int, count: int) -> None:
+        """The kernel takes back `count` lookups; when it drops an inode, all of them at once."""
         left = self.lookups.get(node, 0) - count
         if left > 0:
             self.lookups[node] = left
-        elif self.lookups.pop(node, None) is not None:
-            self.forgotten(node)
+            return
+        self.lookups.pop(node, None)
+        if node < self.unknown_below:
+            self._forgotten.add(node)
+        self.forgotten(node)
 
     def forgotten(self, node: int) -> None:
         """The kernel holds no reference to `node` any more."""

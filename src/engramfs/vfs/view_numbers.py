@@ -57,6 +57,13 @@ class ViewNumbers:
         """The key of the view with this number, or None."""
         return self._keys.get(number)
 
+    def below(self, number: int) -> list[int]:
+        """The numbers of `.versions` of the view with this number, and of what was entered there."""
+        versions = self._numbers.get(("versions", number))
+        if versions is None:
+            return []
+        return [versions, *(each for each, key in self._keys.items() if key[:2] == ("version", versions))]
+
     def end(self, number: int) -> None:
         """The view has ended; its number may be given to another one day."""
         if number in self._keys:

@@ -34,7 +34,7 @@ from engramfs.errors import (
 from engramfs.model.access import Access
 from engramfs.model.author import Author
 from engramfs.model.entry import EMPTY_DIGEST, ROOT_NODE, Entry, Kind
-from engramfs.model.names import MAX_PART
+from engramfs.model.names import MAX_PART, printable
 from engramfs.model.operation import Link, Rename, Unlink, Update
 from engramfs.vfs.attributes import Attributes, Opened, SetAttributes
 from engramfs.vfs.live_store import LiveStore
@@ -87,9 +87,13 @@ class WritableView(LiveView):
             return spool.read(offset, size)
         return super().read(node, offset, size)
 
-    def check_writable(self) -> None:
+    def check_open(self) -> None:
+        """Raises `Stale` once the session has ended or its actor was switched."""
         if self.revoked:
             raise Stale
+
+    def check_writable(self) -> None:
+        self.check_open()
         if self.store.store.archived:
             raise Archived(f"store {self.store.store.name} is archived")
 
@@ -401,6 +405,7 @@ class WritableView(LiveView):
 
     def close(self) -> None:
         """The session ends: open files are given up, and its transient names with it."""
+        self._remember_what_is_lost()
         for file in self.files.values():
             self._recorder.discard(file)
             if not file.node.born:
@@ -409,6 +414,13 @@ class WritableView(LiveView):
         self.files.clear()
         self.tree.drop_scratch(self.number)
         super().close()
+
+    def _remember_what_is_lost(self) -> None:
+        lost = [file.node for file in self.files.values() if file.spool is not None and file.spool.dirty]
+        names = ", ".join(printable(self.tree.path_of(node)) for node in lost if node.places)
+        if names:
+            session = self.author.session
+            self.store.remember(f"dropped what session {session} had written to {names} and not closed")
 
     def _drop_names(self, node: Node) -> None:
         """Of a file that was created and never closed: nobody will close it now."""

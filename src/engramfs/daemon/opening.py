@@ -1,0 +1,105 @@
+"""A state directory, opened to serve it: recovered after a fresh start, gone on with after a takeover.
+
+`opened` gives back in the reverse order what it took; `serving` runs the tasks that seal and write.
+"""
+
+import contextlib
+import os
+from collections.abc import AsyncIterator, Iterator
+
+import msgspec
+import trio
+
+from engramfs import telemetry
+from engramfs.daemon.config import Config
+from engramfs.history.repository import Repository
+from engramfs.model.transient import TransientNames
+from engramfs.storage.journal import Journal
+from engramfs.vfs.filesystem import Filesystem
+from engramfs.vfs.invalidator import Invalidator
+from engramfs.vfs.log_writer import LogWriter
+from engramfs.vfs.recovery import Recovered, last_position, recover
+from engramfs.vfs.resources import Resources, Settings
+from engramfs.vfs.view_numbers import ViewNumbers
+
+
+class Open(msgspec.Struct, frozen=True):
+    """A state directory that can be served."""
+
+    repository: Repository
+    filesystem: Filesystem
+    writer: LogWriter
+
+
+@contextlib.contextmanager
+def opened(
+    state: str,
+    config: Config,
+    invalidator: Invalidator,
+    *,
+    purpose: str = "the engramfs daemon",
+    numbers: ViewNumbers | None = None,
+    take_over: bool = False,
+    position: int = 0,
+) -> Iterator[Open]:
+    """Open `state` for writing, with a filesystem over it.
+
+    Without `take_over`, what an earlier worker left in the journal is sealed, and what it had open ends.
+    With it, nothing is ended: `engramfs.vfs.resuming` goes on with it. `purpose` tells others who holds
+    the store lock; journal positions go on after `position`.
+    """
+    transient = TransientNames(config.batch.transient)
+    with contextlib.ExitStack() as stack:
+        repository = stack.enter_context(Repository.open(state, write=purpose))
+        found = Recovered() if take_over else _start_afresh(repository, transient)
+        journal = Journal(repository.journal_path, int(config.journal.max_bytes))
+        stack.callback(journal.close)
+        journal.position = max(journal.position, last_position(repository), position)
+        writer = LogWriter(repository)
+        resources = Resources(
+            engine=repository.engine,
+            journal=journal,
+            writer=writer,
+            invalidator=invalidator,
+            spool_path=repository.spool_path,
+            settings=Settings(
+                quiet=float(config.batch.quiet),
+                max_age=float(config.batch.max_age),
+                sync_on_close=config.batch.durability == "close",
+            ),
+            transient=transient,
+        )
+        writer.on_trouble = lambda what: resources.failed("", what)
+        report(resources, found)
+        yield Open(repository, Filesystem(resources, numbers, resumed=take_over), writer)
+
+
+def _start_afresh(repository: Repository, transient: TransientNames) -> Recovered:
+    found = recover(repository, transient)
+    for leftover in os.listdir(repository.spool_path):
+        os.unlink(os.path.join(repository.spool_path, leftover))
+    return found
+
+
+def report(resources: Resources, found: Recovered) -> None:
+    """Say in the log, and in `status` where something was lost, what an earlier worker left."""
+    if found.records or found.torn_bytes:
+        telemetry.logger("worker").info("recovered", **msgspec.structs.asdict(found))
+    for what in found.skipped:
+        resources.failed("", f"not recovered: {what}")
+    if found.torn_bytes:
+        resources.failed("", f"dropped {found.torn_bytes} torn bytes at the end of the journal")
+
+
+@contextlib.asynccontextmanager
+async def serving(state: Open) -> AsyncIterator[trio.Nursery]:
+    """Seal and write in the background; at the end, everything that is open is sealed first."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(state.writer.serve)
+        nursery.start_soon(state.filesystem.seal_when_due)
+        try:
+            yield nursery
+        finally:
+            with trio.CancelScope(shield=True), trio.move_on_after(5):
+                await state.filesystem.seal_all()
+            nursery.cancel_scope.cancel()
