@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engramfs.history.diff import differences, unified
@@ -122,6 +122,7 @@ LINES = st.lists(st.sampled_from([b"a", b"b", b"-- c", b"@@ d", b"\xff", b"", b"
 CONTENTS = st.builds(lambda lines, end: b"\n".join(lines) + end, LINES, st.sampled_from([b"", b"\n"]))
 
 
+@settings(max_examples=60, deadline=None)
 @given(CONTENTS, CONTENTS)
 def test_patch_makes_the_new_content_from_the_old(
     tmp_path_factory: pytest.TempPathFactory, old: bytes, new: bytes

@@ -1,7 +1,7 @@
 """Names become paths below a mount, so nothing that a path walk would interpret is let through."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engramfs.errors import InvalidName
@@ -55,6 +55,7 @@ def test_refused_store_names_say_why_in_one_line(name: str, why: str) -> None:
     assert caught.value.message.isprintable()
 
 
+@settings(deadline=None)
 @given(st.text(max_size=300))
 def test_a_name_that_is_let_through_stays_below_its_directory(name: str) -> None:
     try:
@@ -94,6 +95,7 @@ def test_the_kind_is_read_off_the_name(name: str, kind: str) -> None:
     assert kind_of(name) == kind
 
 
+@settings(deadline=None)
 @given(st.binary())
 def test_any_file_name_survives_being_text(name: bytes) -> None:
     assert raw(printable(name)) == name

@@ -1,7 +1,7 @@
 """Sizes and durations as people write them."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engramfs.errors import UsageError
@@ -51,6 +51,7 @@ def test_sizes_for_people(size: int, text: str) -> None:
     assert format_size(size) == text
 
 
+@settings(deadline=None)
 @given(st.integers(0, 1 << 50))
 def test_what_is_shown_can_be_written_again_within_rounding(size: int) -> None:
     assert parse_size(format_size(size)) == pytest.approx(size, rel=0.06)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engramfs.errors import Corrupt
@@ -91,6 +91,7 @@ CONTENTS = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(CONTENTS, st.data())
 def test_no_flipped_bit_gives_another_content(content: bytes, data: st.DataObject) -> None:
     """Some bits of a zstd frame carry nothing; all others are found."""
@@ -100,6 +101,7 @@ def test_no_flipped_bit_gives_another_content(content: bytes, data: st.DataObjec
         assert blobs.unpack(bytes(32), bytes(value)) == content
 
 
+@settings(deadline=None)
 @given(CONTENTS, st.data())
 def test_every_flipped_bit_of_a_raw_content_is_found(content: bytes, data: st.DataObject) -> None:
     checksum = zlib.crc32(content).to_bytes(4, "big")
