@@ -12,7 +12,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterable
 
-from engramfs.errors import AccessDenied, CrossesViews, InvalidArgument, NoAttribute, ReadOnly, Unsupported
+from engramfs.errors import AccessDenied, CrossesViews, NoAttribute, ReadOnly, Unsupported
 from engramfs.model.access import Access
 from engramfs.model.entry import ROOT_NODE
 from engramfs.vfs.attributes import Attributes, Listed, Opened, SetAttributes, Space, inode_number
@@ -48,7 +48,12 @@ class View:
 
     def held(self) -> set[int]:
         """Every node that `holds` is true of, as far as there is such a node."""
-        return {ROOT_NODE, *self.lookups}
+        unknown = self.every_node() if self.unknown_below else set()
+        return {ROOT_NODE, *self.lookups, *(node for node in unknown if self.holds(node))}
+
+    def every_node(self) -> set[int]:
+        """The ids of all nodes that there may be, of those that do not come and go."""
+        return set()
 
     def may_be_open(self, node: int) -> bool:
         return node in self.opens or self._may_be_known(node)
@@ -216,8 +221,3 @@ def check_same(view: View, other: View) -> None:
     """Two names of one call must be in one view. Raises `CrossesViews`."""
     if view is not other:
         raise CrossesViews
-
-
-def check_rename_flags(flags: int, known: int) -> None:
-    if flags & ~known:
-        raise InvalidArgument

@@ -16,7 +16,6 @@ import msgspec
 
 from engramfs.errors import (
     Archived,
-    CrossesViews,
     EntryExists,
     InvalidArgument,
     IsDirectory,
@@ -42,9 +41,9 @@ from engramfs.vfs.live_view import LiveView
 from engramfs.vfs.node import Node
 from engramfs.vfs.open_file import OpenFile
 from engramfs.vfs.recording import Recorder
-from engramfs.vfs.view import MARKS, VERSIONS, check_rename_flags
+from engramfs.vfs.renaming import EXCHANGE, check_flags, check_rename
+from engramfs.vfs.view import MARKS, VERSIONS
 
-RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2
 _MAX_LINKS = 65000
 _MAX_XATTRS = 64 << 10  # bytes of all names and values of one file
 replace = msgspec.structs.replace
@@ -91,6 +90,10 @@ class WritableView(LiveView):
         """Raises `Stale` once the session has ended or its actor was switched."""
         if self.revoked:
             raise Stale
+
+    def marks(self, node: int) -> dict[bytes, bytes]:
+        session = self.author.session
+        return super().marks(node) | ({MARKS + b"session": session.encode()} if session else {})
 
     def check_writable(self) -> None:
         self.check_open()
@@ -204,60 +207,22 @@ class WritableView(LiveView):
 
     def rename(self, parent: int, name: bytes, new_parent: int, new_name: bytes, flags: int) -> None:
         self.check_writable()
-        check_rename_flags(flags, RENAME_NOREPLACE | RENAME_EXCHANGE)
+        check_flags(flags)
         if self._done_before(Rename, parent, name) is not None:
             return
         self._check_name(parent, name)
         self._check_name(new_parent, new_name)
         moved = self.find(parent, name)
-        target = self.tree.find(self._living_directory(new_parent), new_name, self.number)
-        exchange = bool(flags & RENAME_EXCHANGE)
-        self._check_rename(moved, parent, new_parent, target, flags)
-        if target is moved:
+        source, target = self.node(parent), self._living_directory(new_parent)
+        replaced = self.tree.find(target, new_name, self.number)
+        check_rename(self.tree, self.number, moved, source, target, replaced, flags)
+        if replaced is moved:
             return
+        exchange = bool(flags & EXCHANGE)
         entry = replace(moved.entry, ctime=time.time_ns())
-        if not exchange and target is not None and target.entry.kind is moved.entry.kind is Kind.FILE:
-            entry = replace(entry, origin=target.entry.origin)
+        if not exchange and replaced is not None and replaced.entry.kind is moved.entry.kind is Kind.FILE:
+            entry = replace(entry, origin=replaced.entry.origin)
         self._record(Rename(moved.id, parent, name, new_parent, new_name, exchange, entry))
-
-    def _check_rename(
-        self, moved: Node, parent: int, new_parent: int, target: Node | None, flags: int
-    ) -> None:
-        if moved.is_directory and self._lies_below(new_parent, moved):
-            raise InvalidArgument
-        self._check_stays(moved, new_parent)
-        if flags & RENAME_EXCHANGE:
-            if target is None:
-                raise NoEntry
-            self._check_stays(target, parent)
-            return
-        if target is None or target is moved:
-            return
-        if flags & RENAME_NOREPLACE:
-            raise EntryExists
-        if target.is_directory and not moved.is_directory:
-            raise IsDirectory
-        if moved.is_directory and not target.is_directory:
-            raise NotDirectory
-        if target.is_directory and not self.tree.is_empty(target, self.number):
-            raise NotEmpty
-
-    def _check_stays(self, node: Node, new_parent: int) -> None:
-        """A recorded directory may not go below a transient one: all of it would leave the log.
-
-        As between filesystems: mv(1) copies then.
-        """
-        recorded = node.is_directory and self.tree.is_reachable(node)
-        if recorded and not self.tree.is_reachable(self.node(new_parent)):
-            raise CrossesViews
-
-    def _lies_below(self, identifier: int, above: Node) -> bool:
-        node = self.tree.nodes.get(identifier)
-        while node is not None and node is not self.tree.root:
-            if node is above:
-                return True
-            node = self.tree.nodes.get(node.places[0].parent) if node.places else None
-        return False
 
     def _done_before(self, kind: type[Done], place: int, name: bytes = b"") -> Done | None:
         """The operation, if an earlier worker did it and perhaps died before it answered.
