@@ -3,7 +3,8 @@
     python directory_worker.py DIRECTORY
 
 It takes the descriptor `fuse` from its keeper, answers READY=1 once it serves, sends keep-alives when they
-are asked for, and ends in order on SIGTERM. Each line that it receives on the control socket is answered with its pid; `stop` stops it.
+are asked for, and ends in order on SIGTERM. Each line that it receives on the control socket is answered
+with its pid; `stop` stops it.
 """
 
 import errno

@@ -4,6 +4,7 @@ The service manager here is a datagram socket and a process started as systemd s
 sd_listen_fds(3), sd_notify(3)); the worker is the real FUSE worker of the keeper's tests.
 """
 
+import json
 import os
 import select
 import signal
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from engramfs.daemon import handover
+from engramfs.daemon.client import ControlClient
 from engramfs.mount import syscalls
 from engramfs.mount.mountinfo import read_mounts
 
@@ -133,9 +135,31 @@ def systemd(private_namespace: None, tmp_path: Path) -> Iterator[Systemd]:
 def test_ready_is_said_only_once_the_worker_serves(systemd: Systemd) -> None:
     (systemd.served / "file").write_text("content")
     systemd.start()
-    message = systemd.hear().splitlines()
-    assert message == ["READY=1", f"STATUS=serving as {systemd.worker()}"]
+    assert [systemd.hear(), systemd.hear()] == [f"STATUS=serving as {systemd.worker()}", "READY=1"]
     assert (systemd.run / "fs/file").read_text() == "content"
+
+
+def test_ready_is_said_only_once_the_sessions_are_attached(systemd: Systemd, tmp_path: Path) -> None:
+    for directory in (systemd.run / "sessions", tmp_path / "root", systemd.served / "state"):
+        directory.mkdir(parents=True)
+    mounts = [{"source": "state", "target": "/mnt/memory/state", "read_only": False}]
+    session = {"id": "s1", "root": str(tmp_path / "root"), "mounts": mounts}
+    (systemd.run / "sessions/s1.json").write_text(json.dumps(session))
+    systemd.start()
+    systemd.hear_until("READY=1")
+    assert os.path.ismount(tmp_path / "root/mnt/memory/state")
+    assert systemd.heard.count("READY=1") == 1
+
+
+def test_a_worker_that_makes_room_for_another_does_not_stop_the_service(
+    systemd: Systemd, tmp_path: Path
+) -> None:
+    places = ["--state", str(tmp_path / "state"), "--run", str(systemd.run)]
+    systemd.start(sys.executable, "-m", "engramfs.daemon.worker", *places)
+    systemd.hear_until("READY=1")
+    ControlClient(str(systemd.run)).call("restart")
+    systemd.hear_until("READY=1")
+    assert not [message for message in systemd.heard if "STOPPING=1" in message]
 
 
 def test_a_worker_that_never_serves_is_never_said_to_be_ready(systemd: Systemd) -> None:
@@ -237,7 +261,7 @@ def test_the_real_worker_sends_keep_alives(systemd: Systemd, tmp_path: Path) -> 
     command = [sys.executable, "-m", "engramfs.daemon.worker"]
     systemd.start(*command, "--state", str(tmp_path / "state"), "--run", str(systemd.run), watchdog=0.4)
     systemd.hear_until("READY=1")
-    assert "STATUS=serving 0 stores" in systemd.heard[-1]
+    assert "STATUS=serving 0 stores" in systemd.heard
     assert systemd.hear(5) == "WATCHDOG=1"
     assert systemd.hear(5) == "WATCHDOG=1"
 

@@ -226,6 +226,8 @@ class Keeper:
                 self._connection.served = True
                 if self._directory.has_sessions():
                     self._reattach()
+            if self._reattaching is None:
+                self._manager.tell("READY=1")
         if message.get("STOPPING") == "1" and self._deadline is None:
             self._deadline = time.monotonic() + STOP_LIMIT
 
@@ -244,6 +246,8 @@ class Keeper:
         os.close(exited)
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         log("the sessions are attached" if status == 0 else f"attaching sessions failed ({status})")
+        if status >= 0:
+            self._manager.tell("READY=1")
 
     def _end_reattaching(self, connection: Connection) -> None:
         """Before the hub goes: a child that still attaches would attach what is dead."""

@@ -1,7 +1,7 @@
 """systemd on the keeper's other side: what it passed to us, and what it is told.
 
-What the worker says to its keeper the keeper says to the service manager, so `Type=notify` waits for a
-worker that serves, and a watchdog bites when the worker no longer answers. See sd_notify(3).
+The keeper hands on the worker's keep-alives, so that a watchdog bites when the worker no longer answers.
+Readiness and the end are its own to tell: workers come and go meanwhile. See sd_notify(3).
 
 Nothing here waits long or fails: a keeper goes on when nobody listens. Standard library only.
 """
@@ -13,7 +13,7 @@ from engramfs.daemon import handover
 from engramfs.daemon.keeper_log import log
 
 _PATIENCE = 5.0  # seconds for a service manager that does not read
-_FORWARDED = ("READY", "STATUS", "STOPPING", "WATCHDOG")
+_FORWARDED = ("STATUS", "WATCHDOG")
 
 
 class ServiceManager:
@@ -40,7 +40,7 @@ class ServiceManager:
         return {} if self._interval is None else {"WATCHDOG_USEC": str(int(self._interval * 2e6))}
 
     def forward(self, message: Mapping[str, str]) -> None:
-        """Tell what a worker told."""
+        """Tell what a worker told, as far as it is true of the whole service."""
         lines = [f"{key}={message[key]}" for key in _FORWARDED if key in message]
         if lines:
             self.tell(*lines)
