@@ -1,7 +1,7 @@
 """How long to wait after a worker crashed, when to give its connection up, and when to give up at all."""
 
-LIMIT = 5  # so many crashes in a row, none of which served for `SETTLED` seconds
-SETTLED = 0.5  # seconds of serving after which a crash begins a new row
+LIMIT = 5  # so many crashes in a row, none of which served for `SETTLED`
+SETTLED = 0.1  # seconds of serving after which a crash begins a new row: a request that kills does so at once
 SUSPECT = 3  # so many in a row put the blame on the connection: a request that kills whoever reads it
 
 

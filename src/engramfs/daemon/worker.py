@@ -60,7 +60,7 @@ async def _serve(
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(old)
     answered, numbers = Answered(mark), ViewNumbers(views)
-    before = answered.position
+    before, caller = answered.position, answered.caller
     with (
         contextlib.closing(answered),
         contextlib.closing(numbers),
@@ -75,7 +75,7 @@ async def _serve(
         for failure in sessions.bring_back():
             filesystem.resources.failed("", failure)
         if take_over:
-            report(filesystem.resources, resume(filesystem, before))
+            report(filesystem.resources, resume(filesystem, before, caller))
         end.session = session = FuseSession(
             filesystem, notifier, descriptor, take_over=take_over, answered=answered
         )

@@ -35,9 +35,13 @@ class Operations(pyfuse3.Operations):
     enable_writeback_cache = False
     enable_acl = False
 
-    def __init__(self, filesystem: Filesystem, on_init: Callable[[], None]) -> None:
+    def __init__(
+        self, filesystem: Filesystem, on_init: Callable[[], None], calling: Callable[[int], None]
+    ) -> None:
+        """`on_init` is called when libfuse handles INIT, `calling` with the caller of each call on a name."""
         super().__init__()
         self._on_init = on_init
+        self._calling = calling
         self._filesystem = filesystem
         self._find = filesystem.find
         self._listings: dict[int, list[Listed]] = {}
@@ -67,6 +71,7 @@ class Operations(pyfuse3.Operations):
     async def create(
         self, parent_inode: int, name: bytes, mode: int, flags: int, ctx: pyfuse3.RequestContext
     ) -> tuple[pyfuse3.FileInfo, pyfuse3.EntryAttributes]:
+        self._calling(ctx.pid)
         view, parent = self._find(parent_inode)
         attributes = view.create(parent, name, mode)
         view.opened(attributes.inode & NODE_MASK)
@@ -77,6 +82,7 @@ class Operations(pyfuse3.Operations):
     async def mknod(
         self, parent_inode: int, name: bytes, mode: int, rdev: int, ctx: pyfuse3.RequestContext
     ) -> pyfuse3.EntryAttributes:
+        self._calling(ctx.pid)
         view, parent = self._find(parent_inode)
         if stat.S_ISREG(mode) or not stat.S_IFMT(mode):
             return self._known(view.make_file(parent, name, mode))
@@ -86,6 +92,7 @@ class Operations(pyfuse3.Operations):
     async def mkdir(
         self, parent_inode: int, name: bytes, mode: int, ctx: pyfuse3.RequestContext
     ) -> pyfuse3.EntryAttributes:
+        self._calling(ctx.pid)
         view, parent = self._find(parent_inode)
         return self._known(view.make_directory(parent, name, mode))
 
@@ -93,6 +100,7 @@ class Operations(pyfuse3.Operations):
     async def symlink(
         self, parent_inode: int, name: bytes, target: bytes, ctx: pyfuse3.RequestContext
     ) -> pyfuse3.EntryAttributes:
+        self._calling(ctx.pid)
         view, parent = self._find(parent_inode)
         return self._known(view.make_symlink(parent, name, target))
 
@@ -100,6 +108,7 @@ class Operations(pyfuse3.Operations):
     async def link(
         self, inode: int, new_parent_inode: int, new_name: bytes, ctx: pyfuse3.RequestContext
     ) -> pyfuse3.EntryAttributes:
+        self._calling(ctx.pid)
         view, node = self._find(inode)
         other, parent = self._find(new_parent_inode)
         check_same(view, other)
@@ -107,11 +116,13 @@ class Operations(pyfuse3.Operations):
 
     @guarded
     async def unlink(self, parent_inode: int, name: bytes, ctx: pyfuse3.RequestContext) -> None:
+        self._calling(ctx.pid)
         view, parent = self._find(parent_inode)
         view.unlink(parent, name)
 
     @guarded
     async def rmdir(self, parent_inode: int, name: bytes, ctx: pyfuse3.RequestContext) -> None:
+        self._calling(ctx.pid)
         view, parent = self._find(parent_inode)
         view.remove_directory(parent, name)
 
@@ -125,6 +136,7 @@ class Operations(pyfuse3.Operations):
         flags: int,
         ctx: pyfuse3.RequestContext,
     ) -> None:
+        self._calling(ctx.pid)
         view, parent = self._find(parent_inode_old)
         other, new_parent = self._find(parent_inode_new)
         check_same(view, other)
@@ -189,6 +201,7 @@ class Operations(pyfuse3.Operations):
 
     @guarded
     async def removexattr(self, inode: int, name: bytes, ctx: pyfuse3.RequestContext) -> None:
+        self._calling(ctx.pid)
         view, node = self._find(inode)
         view.remove_xattr(node, name)
 

@@ -39,7 +39,11 @@ class FuseSession:
             descriptor = takeover.descriptor
             self._on_init = self._complete(takeover)
         readable.install(_marking(filesystem, answered))
-        pyfuse3.init(Operations(filesystem, self._on_init), f"/dev/fd/{descriptor}", set())
+        pyfuse3.init(
+            Operations(filesystem, self._on_init, _calling(filesystem, answered)),
+            f"/dev/fd/{descriptor}",
+            set(),
+        )
         if not take_over:
             os.set_blocking(descriptor, False)
 
@@ -73,3 +77,17 @@ def _marking(filesystem: Filesystem, answered: Answered | None) -> Callable[[], 
             mark(last)
 
     return idle
+
+
+def _calling(filesystem: Filesystem, answered: Answered | None) -> Callable[[int], None]:
+    """What is done before each call on a name: its caller is noted where the next worker reads it."""
+    expected = filesystem.resources.repeated.calling
+    if answered is None:
+        return expected
+    note = answered.calling
+
+    def calling(caller: int) -> None:
+        expected(caller)
+        note(caller)
+
+    return calling

@@ -151,7 +151,7 @@ class Cutter:
             node = self._present(name)
             if node is not None and not self._recordable(name, node):
                 self.deferred.add(name)
-                continue
+                node = None  # what the name stood for before is gone, and that is recorded now
             pair = _Pair(name, self._base.lookup(log, name), _entry(node))
             pairs.append(pair)
             if pair.old != pair.new:

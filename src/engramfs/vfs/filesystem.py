@@ -48,7 +48,6 @@ class Filesystem:
         self._resumed = resumed
         self._changed = trio.Event()
         self._compact_at = self._next_compaction(0)
-        self._unanswered_until = math.inf
 
     # Finding
 
@@ -130,16 +129,6 @@ class Filesystem:
     def store_numbered(self, identifier: int) -> LiveStore:
         """The live store of that id. Raises `NotFound`."""
         return self.stores.get(identifier) or self.store(self._name_of(identifier))
-
-    def forget_unanswered_at(self, moment: float) -> None:
-        """From the monotonic second `moment` on, no call is taken for one that is asked again."""
-        self._unanswered_until = moment
-
-    def _forget_unanswered(self, now: float) -> None:
-        if now >= self._unanswered_until:
-            self._unanswered_until = math.inf
-            for store in self.stores.values():
-                store.unanswered = None
 
     def describe(self, store: Store) -> None:
         """A store's limits, description or archived flag are new."""
@@ -274,15 +263,13 @@ class Filesystem:
         while True:
             self._changed = trio.Event()
             now = time.monotonic()
-            self._forget_unanswered(now)
             for store in self.stores.values():
                 due = store.due()
                 if due is not None and due <= now:
                     store.cut()
             self.trim_journal()
             waiting = [due for store in self.stores.values() if (due := store.due()) is not None]
-            next_due = min([self._unanswered_until, *waiting])
-            with trio.move_on_after(max(0.0, next_due - time.monotonic())):
+            with trio.move_on_after(max(0.0, min(waiting) - time.monotonic()) if waiting else math.inf):
                 await self._changed.wait()
 
     def trim_journal(self) -> None:

@@ -58,7 +58,6 @@ class LiveStore:
         self.recent: list[str] = []  # refusals and conflicts, newest last, for `.versions/status`
         self.dirty: set[Spool] = set()  # written, not recorded yet
         self.orphans = Orphans(resources.spool_path, store.id)
-        self.unanswered: Record | None = None  # done by an earlier worker, perhaps without an answer
         self._base = Base()
         self._on_change = on_change
         self._position = head.journal_position  # of the newest record of this store

@@ -12,6 +12,7 @@ from engramfs.storage.protocol import Engine
 from engramfs.vfs.content import Contents
 from engramfs.vfs.invalidator import Invalidator
 from engramfs.vfs.log_writer import Submitter
+from engramfs.vfs.repeated import Repeated
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -53,6 +54,7 @@ class Resources:
         self.settings = settings
         self.transient = transient
         self.contents = Contents(engine)
+        self.repeated = Repeated()
         self.failures: deque[Failure] = deque(maxlen=200)
 
     def failed(self, store: str, what: str) -> None:

@@ -7,13 +7,11 @@ created and not closed, transient names, and dirty bytes.
 
 import contextlib
 import os
-import time
 
 import structlog
 
 from engramfs.errors import EngramError, NotFound
 from engramfs.model.author import SYSTEM
-from engramfs.model.operation import Update
 from engramfs.storage.journal import Record
 from engramfs.vfs import orphans
 from engramfs.vfs.filesystem import Filesystem
@@ -23,17 +21,20 @@ from engramfs.vfs.spool import FILLING, Spool
 from engramfs.vfs.writable_view import WritableView
 
 log = structlog.get_logger("engramfs.resuming")
-ASK_AGAIN = 5.0  # seconds in which the kernel repeats what had no answer; far more than it takes
 
 
-def resume(filesystem: Filesystem, answered: int) -> Recovered:
-    """Bring the live trees and open files back. `answered` is the last journal position known to be so."""
+def resume(filesystem: Filesystem, answered: int, caller: int) -> Recovered:
+    """Bring the live trees and open files back.
+
+    `answered` is the last journal position known to be so, `caller` the thread whose call on a name was
+    the last one to begin.
+    """
     journal = filesystem.resources.journal
     replayed = 0
     skipped: list[str] = []
     for record in journal.replay():
         try:
-            replayed += _replay(filesystem, record, answered)
+            replayed += _replay(filesystem, record, answered, caller)
         except EngramError as error:
             skipped.append(f"record {record.position}: {error.message or type(error).__name__}")
     for orphan in orphans.left(filesystem.resources.spool_path):
@@ -49,11 +50,10 @@ def resume(filesystem: Filesystem, answered: int) -> Recovered:
     return Recovered(journal.records, replayed, 0, journal.torn_bytes, tuple(skipped))
 
 
-def _replay(filesystem: Filesystem, record: Record, answered: int) -> bool:
+def _replay(filesystem: Filesystem, record: Record, answered: int, caller: int) -> bool:
     store = filesystem.store_numbered(record.store)
-    if record.position > answered and record.author != SYSTEM and not isinstance(record.operation, Update):
-        store.unanswered = record
-        filesystem.forget_unanswered_at(time.monotonic() + ASK_AGAIN)
+    if record.position > answered and record.author != SYSTEM:  # a call, not a state said again
+        filesystem.resources.repeated.expect(record, caller)
     if record.position <= store.head.journal_position:
         return False
     store.replay(record)

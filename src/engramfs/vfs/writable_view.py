@@ -10,7 +10,6 @@ Concurrency. A method that is not a coroutine is one step. `write`, `set_attribu
 import os
 import stat
 import time
-from typing import TypeVar
 
 import msgspec
 
@@ -34,7 +33,7 @@ from engramfs.model.access import Access
 from engramfs.model.author import Author
 from engramfs.model.entry import EMPTY_DIGEST, ROOT_NODE, Entry, Kind
 from engramfs.model.names import MAX_PART, printable
-from engramfs.model.operation import Link, Rename, Unlink, Update
+from engramfs.model.operation import Link, Operation, Rename, Unlink, Update
 from engramfs.vfs.attributes import Attributes, Opened, SetAttributes
 from engramfs.vfs.live_store import LiveStore
 from engramfs.vfs.live_view import LiveView
@@ -47,7 +46,6 @@ from engramfs.vfs.view import MARKS, VERSIONS
 _MAX_LINKS = 65000
 _MAX_XATTRS = 64 << 10  # bytes of all names and values of one file
 replace = msgspec.structs.replace
-Done = TypeVar("Done", Link, Unlink, Rename, Update)
 
 
 class WritableView(LiveView):
@@ -126,8 +124,8 @@ class WritableView(LiveView):
     def _make(
         self, parent: int, name: bytes, kind: Kind, mode: int, *, closed: bool, target: bytes = b""
     ) -> Node:
-        done = self._done_before(Link, parent, name)
-        if isinstance(done, Link) and done.entry.kind is kind:
+        done = self._done_before()
+        if isinstance(done, Link) and done.entry.kind is kind and self._stands(done, parent, name):
             return self.node(done.entry.node)
         self._free_name(parent, name)
         now = time.time_ns()
@@ -169,7 +167,8 @@ class WritableView(LiveView):
 
     def link(self, node: int, parent: int, name: bytes) -> Attributes:
         known = self.node(node)
-        if self._done_before(Link, parent, name) is not None:
+        done = self._done_before()
+        if isinstance(done, Link) and done.entry.node == node and self._stands(done, parent, name):
             return self.show(known)
         self._free_name(parent, name)
         if known.is_directory:
@@ -184,7 +183,7 @@ class WritableView(LiveView):
 
     def unlink(self, parent: int, name: bytes) -> None:
         self.check_writable()
-        if self._done_before(Unlink, parent, name) is not None:
+        if self._is_unlinked(parent, name):
             return
         self._check_name(parent, name)
         node = self.find(parent, name)
@@ -195,7 +194,7 @@ class WritableView(LiveView):
 
     def remove_directory(self, parent: int, name: bytes) -> None:
         self.check_writable()
-        if self._done_before(Unlink, parent, name) is not None:
+        if self._is_unlinked(parent, name):
             return
         self._check_name(parent, name)
         node = self.find(parent, name)
@@ -208,7 +207,7 @@ class WritableView(LiveView):
     def rename(self, parent: int, name: bytes, new_parent: int, new_name: bytes, flags: int) -> None:
         self.check_writable()
         check_flags(flags)
-        if self._done_before(Rename, parent, name) is not None:
+        if self._is_renamed(parent, name, new_parent, new_name):
             return
         self._check_name(parent, name)
         self._check_name(new_parent, new_name)
@@ -224,23 +223,33 @@ class WritableView(LiveView):
             entry = replace(entry, origin=replaced.entry.origin)
         self._record(Rename(moved.id, parent, name, new_parent, new_name, exchange, entry))
 
-    def _done_before(self, kind: type[Done], place: int, name: bytes = b"") -> Done | None:
-        """The operation, if an earlier worker did it and perhaps died before it answered.
+    def _done_before(self) -> Operation | None:
+        """The call that an earlier worker did and perhaps did not answer, if this may be it."""
+        return self.store.resources.repeated.operation(self.store.store.id, self.number)
 
-        The kernel asks again for what had no answer. `place` is the directory, or the node of an Update.
-        """
-        record = self.store.unanswered
-        if record is None or record.view != self.number or not isinstance(record.operation, kind):
-            return None
-        operation: Link | Unlink | Rename | Update = record.operation
-        if isinstance(operation, Update):
-            same = operation.entry.node == place
-        else:
-            same = (operation.parent, operation.name) == (place, name)
-        if not same:
-            return None
-        self.store.unanswered = None
-        return record.operation
+    def _stands(self, done: Link, parent: int, name: bytes) -> bool:
+        """Whether `done` made this very name, and it is still so."""
+        found = self.tree.find(self.node(parent), name, self.number)
+        return (
+            (done.parent, done.name) == (parent, name) and found is not None and found.id == done.entry.node
+        )
+
+    def _is_unlinked(self, parent: int, name: bytes) -> bool:
+        done = self._done_before()
+        return (
+            isinstance(done, Unlink)
+            and (done.parent, done.name) == (parent, name)
+            and self.tree.find(self.node(parent), name, self.number) is None
+        )
+
+    def _is_renamed(self, parent: int, name: bytes, new_parent: int, new_name: bytes) -> bool:
+        done = self._done_before()
+        if not isinstance(done, Rename) or (done.parent, done.name) != (parent, name):
+            return False
+        found = self.tree.find(self.node(new_parent), new_name, self.number)
+        return (done.new_parent, done.new_name) == (new_parent, new_name) and (
+            found is not None and found.id == done.node
+        )
 
     def _record(self, operation: Link | Unlink | Rename | Update, *, closed: bool = False) -> None:
         self.store.record(self.number, self.author, operation, closed=closed)
@@ -295,7 +304,8 @@ class WritableView(LiveView):
         known = self.node(node)
         xattrs = dict(known.entry.xattrs)
         if xattrs.pop(name, None) is None:
-            if self._done_before(Update, node) is not None:
+            done = self._done_before()
+            if isinstance(done, Update) and done.entry.node == node:
                 return
             raise NoAttribute
         self._set_xattrs(known, xattrs)

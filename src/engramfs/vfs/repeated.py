@@ -1,0 +1,38 @@
+"""The one call that an earlier worker may have done and not answered: the kernel asks for it again.
+
+Calls on names are done and answered one at a time, so at most one was done without an answer: the last
+one in the journal. It comes back before anything new, so only the first such call after a takeover can be
+it, and only if the same thread of the same process makes it. When it was answered after all (the worker
+died right after that), nothing comes back, and the first call is somebody's new one; then it is not taken
+for the old one unless it is the same call of the same thread, on a tree that looks as if it was done.
+"""
+
+from engramfs.model.operation import Operation
+from engramfs.storage.journal import Record
+
+
+class Repeated:
+    """`expect` at a takeover, `calling` before each call on a name, `operation` to recognise it."""
+
+    def __init__(self) -> None:
+        self._record: Record | None = None
+        self._caller = 0
+        self._is_first = True
+
+    def expect(self, record: Record, caller: int) -> None:
+        """`record` may have had no answer; `caller` is the thread id that the kernel gave for it."""
+        self._record, self._caller = record, caller
+
+    def calling(self, caller: int) -> None:
+        """A call on a name begins."""
+        if self._record is not None:
+            if not self._is_first or caller != self._caller:
+                self._record = None
+            self._is_first = False
+
+    def operation(self, store: int, view: int) -> Operation | None:
+        """What was done already, if the present call may be that one and came through this view."""
+        record = self._record
+        if record is None or (record.store, record.view) != (store, view):
+            return None
+        return record.operation
