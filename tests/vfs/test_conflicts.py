@@ -71,6 +71,20 @@ async def test_an_appender_goes_on_after_its_lines_were_merged(
     )
 
 
+async def test_an_append_goes_to_the_end_though_the_kernel_does_not_know_yet_where_that_is(
+    machine: Machine, both: tuple[Program, Program]
+) -> None:
+    ann, bob = both
+    end = ann.stat("file").size
+    await bob.append("file", b"bob\n")
+    opened = ann.open("file")
+    machine.invalidator.clear()
+    await ann.view.write(opened.node, end, b"ann\n", at_end=True)
+    await opened.close()
+    assert bob.read("file") == b"one\nbob\nann\n"
+    assert (ann.stat("file").inode, True) in machine.invalidator.inodes
+
+
 async def test_merging_tells_the_kernel_that_the_pages_of_the_appender_are_void(
     machine: Machine, both: tuple[Program, Program]
 ) -> None:

@@ -1,7 +1,8 @@
 """Requests of the kernel to calls of views, and their answers back.
 
-A file handle is `inode << 1 | writable`: there is no table of handles that could be lost. A directory's
-handle is its inode; a listing is made when reading begins and its cookies outlive insertions and removals.
+A file handle is the inode number and two bits, writable and appending: there is no table of handles that
+could be lost. A directory's has neither bit; a listing is made when reading begins and its cookies outlive
+insertions and removals.
 
 Concurrency. Most handlers are one step. Those that may wait are shielded, since `readable.serve` cancels
 the tasks of pyfuse3 when it re-enters the loop. The worker never touches its own mount.
@@ -25,6 +26,7 @@ from engramfs.vfs.filesystem import Filesystem
 from engramfs.vfs.view import View, check_same
 from engramfs.vfs.writable_view import is_writing
 
+_WRITES, _APPENDS, _BITS = 1, 2, 2  # the bits of a file handle below the inode number, and how many
 _DOT, _DOT_DOT = 1, 2  # cookies; those of names are larger
 
 
@@ -75,8 +77,8 @@ class Operations(pyfuse3.Operations):
         view, parent = self._find(parent_inode)
         attributes = view.create(parent, name, mode)
         view.opened(attributes.inode & NODE_MASK)
-        handle = attributes.inode << 1 | 1
-        return pyfuse3.FileInfo(fh=pyfuse3.FileHandleT(handle), keep_cache=True), self._known(attributes)
+        handle = _handle(attributes.inode, flags)
+        return pyfuse3.FileInfo(fh=handle, keep_cache=True), self._known(attributes)
 
     @guarded
     async def mknod(
@@ -226,41 +228,41 @@ class Operations(pyfuse3.Operations):
         opened = view.open(node, write=write, truncate=bool(flags & os.O_TRUNC))
         view.opened(node)
         return pyfuse3.FileInfo(
-            fh=pyfuse3.FileHandleT(inode << 1 | write),
+            fh=_handle(inode, flags),
             direct_io=opened.direct,
             keep_cache=opened.keep_cache,
         )
 
     @guarded
     async def read(self, fh: int, off: int, size: int) -> bytes:
-        view, node = self._find(fh >> 1)
+        view, node = self._find(fh >> _BITS)
         return view.read(node, off, size)
 
     @guarded
     async def write(self, fh: int, off: int, buf: bytes) -> int:
-        view, node = self._find(fh >> 1)
+        view, node = self._find(fh >> _BITS)
         with trio.CancelScope(shield=True):
-            written = await view.write(node, off, buf)
+            written = await view.write(node, off, buf, at_end=bool(fh & _APPENDS))
         return written
 
     @guarded
     async def flush(self, fh: int) -> None:
-        if fh & 1:
-            view, node = self._find(fh >> 1)
+        if fh & _WRITES:
+            view, node = self._find(fh >> _BITS)
             with trio.CancelScope(shield=True):
                 await view.flush(node)
 
     @guarded
     async def fsync(self, fh: int, datasync: bool) -> None:
-        view, node = self._find(fh >> 1)
+        view, node = self._find(fh >> _BITS)
         with trio.CancelScope(shield=True):
             await view.sync(node)
 
     @guarded
     async def release(self, fh: int) -> None:
-        view, node = self._find(fh >> 1)
+        view, node = self._find(fh >> _BITS)
         view.closed(node)
-        if fh & 1:
+        if fh & _WRITES:
             with trio.CancelScope(shield=True):
                 await view.release(node)
 
@@ -269,11 +271,11 @@ class Operations(pyfuse3.Operations):
     @guarded
     async def opendir(self, inode: int, ctx: pyfuse3.RequestContext) -> int:
         self._find(inode)
-        return inode << 1
+        return inode << _BITS
 
     @guarded
     async def readdir(self, fh: int, start_id: int, token: pyfuse3.ReaddirToken) -> None:
-        inode = fh >> 1
+        inode = fh >> _BITS
         view, node = self._find(inode)
         listing = self._listings.get(inode) if start_id else None
         if listing is None:
@@ -292,7 +294,7 @@ class Operations(pyfuse3.Operations):
 
     @guarded
     async def releasedir(self, fh: int) -> None:
-        self._listings.pop(fh >> 1, None)
+        self._listings.pop(fh >> _BITS, None)
 
     @guarded
     async def fsyncdir(self, fh: int, datasync: bool) -> None:
@@ -302,6 +304,13 @@ class Operations(pyfuse3.Operations):
         """An answer after which the kernel holds the inode once more."""
         self._filesystem.looked_up(attributes.inode)
         return _entry(attributes)
+
+
+def _handle(inode: int, flags: int) -> pyfuse3.FileHandleT:
+    """Of a file opened with `flags`. One that can be mapped never appends: its pages have a place."""
+    writes = _WRITES if is_writing(flags) else 0
+    appends = _APPENDS if flags & os.O_APPEND and flags & os.O_ACCMODE == os.O_WRONLY else 0
+    return pyfuse3.FileHandleT(inode << _BITS | writes | appends)
 
 
 def _entry(attributes: Attributes) -> pyfuse3.EntryAttributes:

@@ -46,12 +46,21 @@ class Recorder:
 
     # Changing bytes
 
-    async def write(self, file: OpenFile, offset: int, data: bytes) -> int:
-        """Raises `FileTooLarge` and `QuotaExceeded`; then nothing was written."""
+    async def write(self, file: OpenFile, offset: int, data: bytes, *, at_end: bool = False) -> int:
+        """Raises `FileTooLarge` and `QuotaExceeded`; then nothing was written.
+
+        With `at_end` the data goes to the end. The kernel may not know yet where that is, so `offset` says
+        only where it believes it to be.
+        """
         if file.frozen is not None:
             await file.thawed()
         self._view.check_open()
         spool = self._spool(file)
+        if at_end and offset != spool.size:
+            if spool.is_repeated(offset, data):
+                return len(data)
+            offset = spool.size
+            self._pages_are_void(file.node)
         self._check_growth(spool, max(spool.size, offset + len(data)))
         written = spool.write(offset, data)
         self._store.dirty.add(spool)
@@ -182,9 +191,13 @@ class Recorder:
         self._store.dirty.discard(spool)
         self._store.dirty.add(merged)
         spool.close()
+        self._pages_are_void(node)
+        return merged
+
+    def _pages_are_void(self, node: Node) -> None:
+        """The content is not what the kernel makes of what it wrote."""
         self._view.stale.add(node.id)
         self._store.resources.invalidator.inode_changed(self._view.inode(node.id), content=True)
-        return merged
 
     def _settle(self, node: Node, spool: Spool, digest: bytes, content: bytes | None) -> None:
         """Record what was closed against the head of this moment."""

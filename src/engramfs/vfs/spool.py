@@ -44,6 +44,7 @@ class Spool:
         self.base_digest = base_digest
         self.base_size = base_size
         self.path = self._named()
+        self._adopted = False  # and nothing was written since
 
     def _named(self) -> str:
         return os.path.join(self._directory, f"{self._inode:x}-{self.base_digest.hex()}-{self.base_size}")
@@ -57,6 +58,7 @@ class Spool:
         spool.descriptor = os.open(spool.path, os.O_RDWR | os.O_CLOEXEC)
         found = os.fstat(spool.descriptor)
         spool.size, spool.mtime, spool.dirty = found.st_size, found.st_mtime_ns, True
+        spool._adopted = True
         spool.appended = spool.size >= spool.base_size and spool._begins_with_base()
         return spool
 
@@ -93,9 +95,15 @@ class Spool:
     def read(self, offset: int, size: int) -> bytes:
         return os.pread(self.descriptor, size, offset)
 
+    def is_repeated(self, offset: int, data: bytes) -> bool:
+        """Whether an earlier worker did this write and died before it answered, so that it is asked again."""
+        is_there = offset + len(data) == self.size and self.read(offset, len(data)) == data
+        return self._adopted and is_there
+
     def write(self, offset: int, data: bytes) -> int:
         if not self.dirty:
             self._touched()
+        self._adopted = False
         written = os.pwrite(self.descriptor, data, offset)
         if offset < self.base_size:
             self.appended = False

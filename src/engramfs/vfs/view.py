@@ -187,7 +187,7 @@ class View:
     async def set_attributes(self, node: int, wanted: SetAttributes) -> Attributes:
         raise ReadOnly
 
-    async def write(self, node: int, offset: int, data: bytes) -> int:
+    async def write(self, node: int, offset: int, data: bytes, *, at_end: bool = False) -> int:
         raise ReadOnly
 
     async def flush(self, _node: int) -> None:

@@ -349,9 +349,10 @@ class WritableView(LiveView):
             file = self.files[node] = OpenFile(self.node(node))
         return file
 
-    async def write(self, node: int, offset: int, data: bytes) -> int:
+    async def write(self, node: int, offset: int, data: bytes, *, at_end: bool = False) -> int:
+        """With `at_end` (O_APPEND) the end counts, not `offset`: the kernel may not know of it yet."""
         self.check_writable()
-        return await self._recorder.write(self.file(node), offset, data)
+        return await self._recorder.write(self.file(node), offset, data, at_end=at_end)
 
     async def flush(self, node: int) -> None:
         file = self.files.get(node)
