@@ -117,7 +117,7 @@ def write_session(daemon: Daemon, root: Path) -> None:
         "actor": "ann",
         "tenant": None,
         "attachments": [],
-        "root": str(root),
+        "places": [{"root": str(root), "namespace": os.stat("/proc/self/ns/mnt").st_ino}],
         "mounts": [
             {"source": "parents/memory", "target": "/mnt/memory", "read_only": True},
             {"source": "state", "target": "/mnt/memory/state", "read_only": False},

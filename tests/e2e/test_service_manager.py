@@ -143,7 +143,8 @@ def test_ready_is_said_only_once_the_sessions_are_attached(systemd: Systemd, tmp
     for directory in (systemd.run / "sessions", tmp_path / "root", systemd.served / "state"):
         directory.mkdir(parents=True)
     mounts = [{"source": "state", "target": "/mnt/memory/state", "read_only": False}]
-    session = {"id": "s1", "root": str(tmp_path / "root"), "mounts": mounts}
+    place = {"root": str(tmp_path / "root"), "namespace": os.stat("/proc/self/ns/mnt").st_ino}
+    session = {"id": "s1", "places": [place], "mounts": mounts}
     (systemd.run / "sessions/s1.json").write_text(json.dumps(session))
     systemd.start()
     systemd.hear_until("READY=1")

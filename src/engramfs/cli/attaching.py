@@ -1,5 +1,6 @@
 """A session's mounts, put into a root directory and taken off again."""
 
+import contextlib
 import os
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -8,10 +9,13 @@ from engramfs.cli.invocation import Invocation
 from engramfs.errors import Unavailable
 
 if TYPE_CHECKING:
-    from engramfs.mount.attach import MountPlan
+    from engramfs.mount.copying import MountPlan
+    from engramfs.mount.holders import Way
     from engramfs.mount.mountinfo import Mount
+    from engramfs.mount.place import Place
 
 _CAP_SYS_ADMIN = 1 << 21
+Document = dict[str, Any]
 
 
 def require_privilege() -> None:
@@ -24,13 +28,14 @@ def require_privilege() -> None:
         )
 
 
-def attach(invocation: Invocation, session: dict[str, Any], root: str, daemon: int) -> list[str]:
+def attach_missing(invocation: Invocation, session: Document, root: str, daemon: int) -> list[str]:
     """Attach what is missing of `session` under `root`; the places, parents first.
 
     What is there and served stays untouched. Where something is there and no longer served (its views
     were ended), everything is taken off first: nothing can be reached through a parent that is stale.
     """
-    from engramfs.mount.attach import attach_session, detach
+    from engramfs.mount.attach import attach_session
+    from engramfs.mount.detach import detach
 
     hub = hub_point(invocation)
     plans = mount_plans(session)
@@ -45,9 +50,81 @@ def attach(invocation: Invocation, session: dict[str, Any], root: str, daemon: i
     return places
 
 
-def mount_plans(session: dict[str, Any]) -> list["MountPlan"]:
+def attach(invocation: Invocation, session: Document, place: "Place", *, over: bool = False) -> list[str]:
+    """Attach all of `session` at `place`, here or in another process's namespace, and tell the daemon."""
+    import msgspec
+
+    from engramfs.mount.attach import attach_session, attach_to_process
+
+    hub, daemon, plans = hub_point(invocation), daemon_pid(invocation), mount_plans(session)
+    if place.pid is None:
+        paths = attach_session(hub, daemon, place.root, plans, over=over)
+    else:
+        paths = attach_to_process(hub, daemon, place.pid, plans, over=over)
+    invocation.client.call("session.attached", id=session["id"], place=msgspec.to_builtins(place))
+    return paths
+
+
+def detach_from(invocation: Invocation, session: Document, places: list["Place"]) -> list[str]:
+    """Take the mounts of `session` off at `places`, as far as these are there, and tell the daemon."""
+    import msgspec
+
+    from engramfs.errors import NotFound
+    from engramfs.mount.detach import detach_session
+    from engramfs.mount.visit import visit
+
+    plans = mount_plans(session)
+    taken: list[str] = []
+    for place, way in zip(places, ways(invocation, session, places), strict=True):
+        if way is not None:
+            with contextlib.suppress(NotFound):
+                taken += visit(way.pid, lambda directory: detach_session(directory, plans), way.root)
+        invocation.client.call("session.detached", id=session["id"], place=msgspec.to_builtins(place))
+    return taken
+
+
+def ways(invocation: Invocation, session: Document, places: list["Place"]) -> list["Way | None"]:
+    """How to get to each place of a session; None where nobody is left."""
+    from engramfs.mount.holders import held_sessions, way_to
+
+    hub, daemon = hub_mount(invocation), daemon_pid(invocation)
+    held = held_sessions(hub.device) if hub is not None else {}
+    return [way_to(session["id"], place, held, daemon) for place in places]
+
+
+def places_of(session: Document) -> list["Place"]:
+    """Where a session is attached."""
+    import msgspec
+
+    from engramfs.mount.place import Place
+
+    return msgspec.convert(session["places"], list[Place])
+
+
+def require_mapped(pid: int, session: Document) -> None:
+    """Raises `Refused` when the session's files would be nobody's in the user namespace of a process."""
+    from engramfs.errors import Refused
+
+    for what, identifier in (("uid", session["uid"]), ("gid", session["gid"])):
+        with open(f"/proc/{pid}/{what}_map") as lines:
+            ranges = [[int(number) for number in line.split()] for line in lines]
+        if not any(outside <= identifier < outside + count for _, outside, count in ranges):
+            hint = f"open the session with --{what} {ranges[0][1]}" if ranges else "map its ids first"
+            raise Refused(
+                f"the user namespace of process {pid} does not know {what} {identifier}, the files' owner; "
+                f"{hint}"
+            )
+
+
+def daemon_pid(invocation: Invocation) -> int:
+    """A process in the daemon's mount namespace."""
+    pid: int = invocation.client.call("ping")["pid"]
+    return pid
+
+
+def mount_plans(session: Document) -> list["MountPlan"]:
     """The read-only parents that the session names, then its attachments."""
-    from engramfs.mount.attach import MountPlan
+    from engramfs.mount.copying import MountPlan
 
     parents = [MountPlan(parent["source"], parent["path"], True) for parent in session.get("parents", [])]
     attachments = [
@@ -59,7 +136,7 @@ def mount_plans(session: dict[str, Any]) -> list["MountPlan"]:
 
 def detach_all(invocation: Invocation) -> list[str]:
     """Take off every place in this mount namespace where the daemon's hub is attached, but not the hub."""
-    from engramfs.mount.attach import detach
+    from engramfs.mount.detach import detach
     from engramfs.mount.mountinfo import read_mounts
 
     hub = hub_mount(invocation)

@@ -21,6 +21,12 @@ MODULES = {
     for name, module in {
         "up": "up",
         "down": "down",
+        "run": "run",
+        "session": "session",
+        "attach": "attach",
+        "detach": "detach",
+        "switch": "switch",
+        "deploy": "deploy",
         "status": "status",
         "store": "store",
         "import": "importing",

@@ -10,7 +10,7 @@ from engramfs.cli.invocation import Invocation, pass_invocation
 from engramfs.cli.output import Output
 from engramfs.model.quantities import format_size
 
-_SESSION_COLUMNS = ("id", "agent", "actor", "tenant", "root", "attachments")
+_SESSION_COLUMNS = ("id", "agent", "actor", "tenant", "state", "places")
 
 
 @click.command("status", cls=Command, short_help="What the daemon serves, what failed.")

@@ -10,6 +10,7 @@ from engramfs.cli.arguments import must_be_directory
 from engramfs.cli.command import Command
 from engramfs.cli.identity import identity_options
 from engramfs.cli.invocation import Invocation, pass_invocation
+from engramfs.cli.session import print_attachments
 
 
 @click.command("up", cls=Command, short_help="Start, open a session, attach it.")
@@ -29,7 +30,7 @@ def command(
     if invocation.json:
         invocation.output.document({**session, "root": root})
     else:
-        _print(invocation, session, root)
+        print_attachments(invocation, session, root)
 
 
 def _check_before_anything_starts(
@@ -46,27 +47,20 @@ def _check_before_anything_starts(
 def _open_session(
     invocation: Invocation, agent: str, actor: str | None, tenant: str | None, root: str
 ) -> dict[str, Any]:
+    import msgspec
+
+    from engramfs.mount.place import here
+
     client = invocation.client
-    daemon = client.call("status")["worker"]["pid"]
-    session: dict[str, Any] = client.call("session.open", agent=agent, actor=actor, tenant=tenant, root=root)
+    place = msgspec.to_builtins(here(root))
+    session: dict[str, Any] = client.call(
+        "session.open", agent=agent, actor=actor, tenant=tenant, place=place, reuse=True
+    )
     try:
-        places = attaching.attach(invocation, session, root, daemon)
+        attaching.attach_missing(invocation, session, root, attaching.daemon_pid(invocation))
     except BaseException:
         if session.get("created"):
             client.call("session.close", id=session["id"])
         raise
-    client.call("session.attached", id=session["id"], root=root, mounts=places)
+    client.call("session.attached", id=session["id"], place=place)
     return session
-
-
-def _print(invocation: Invocation, session: dict[str, Any], root: str) -> None:
-    rows = [
-        (
-            (os.path.join(root, each["path"].lstrip("/")), "cyan"),
-            each["store"],
-            (each["access"], "green" if each["access"] == "read_write" else "yellow"),
-            "live" if each["live"] else f"@{each['version']}",
-        )
-        for each in session["attachments"]
-    ]
-    invocation.output.table(["PATH", "STORE", "ACCESS", "VERSION"], rows)

@@ -14,11 +14,13 @@ from typing import Any, TypeVar
 import msgspec
 import trio
 
-from engramfs.daemon import stores
+from engramfs.daemon import deploying, stores
 from engramfs.daemon.config import Config
 from engramfs.daemon.control import Handler, Notify, Peer
 from engramfs.daemon.handover import RESTART
-from engramfs.daemon.sessions import Session, Sessions, graft_store
+from engramfs.daemon.session_methods import SessionMethods
+from engramfs.daemon.sessions import Sessions, graft_store
+from engramfs.daemon.switching import Settled
 from engramfs.errors import UsageError
 from engramfs.history import catalog, commit, importing, log, restore
 from engramfs.history.commit import Commit
@@ -58,10 +60,11 @@ class Service:
         config: Config,
         mount: str,
         stop: Callable[[int], None],
+        settled: Settled,
     ) -> None:
         self._repository = QueuedRepository(repository, filesystem)
         self._filesystem = filesystem
-        self._sessions = sessions
+        self._session_methods = SessionMethods(filesystem, sessions, config, mount, settled)
         self._config = config
         self._mount = mount
         self._stop = stop
@@ -77,19 +80,17 @@ class Service:
             "store.archive": self.store_archive,
             "store.delete": self.store_delete,
             "import": self.import_directory,
+            "deploy": self.deploy,
             "restore": self.restore,
-            "session.open": self.session_open,
-            "session.attached": self.session_attached,
-            "session.list": self.session_list,
-            "session.close": self.session_close,
             "restart": self.restart,
             "stop": self.stop,
+            **self._session_methods.methods(),
         }
 
     # The daemon
 
     async def ping(self, params: Parameters, peer: Peer, notify: Notify) -> object:
-        return {"pid": os.getpid()}
+        return {"pid": os.getpid(), "state": self._repository.state}
 
     async def status(self, params: Parameters, peer: Peer, notify: Notify) -> object:
         resources = self._filesystem.resources
@@ -106,7 +107,7 @@ class Service:
                 "last_crash": os.environ.get("ENGRAMFS_LAST_CRASH") or None,
             },
             "mount": self._mount,
-            "sessions": [_session_document(session) for session in self._sessions.every()],
+            "sessions": await self._session_methods.documents(),
             "batches": batches,
             "journal": {"records": resources.journal.records, "bytes": resources.journal.size},
             "failures": [
@@ -194,6 +195,29 @@ class Service:
             message=str(params.get("message") or f"import of {directory}"),
             progress=_Progress(notify),
         )
+        return await self._commit_when_quiet(store, planned)
+
+    async def deploy(self, params: Parameters, peer: Peer, notify: Notify) -> object:
+        """The program of an agent out of a directory, as one version."""
+        agent, directory = _text(params, "agent"), _text(params, "directory")
+        limits = self._config.store_limits()
+        store, is_new = await trio.to_thread.run_sync(
+            deploying.make_store, self._repository, agent, limits, time.time_ns()
+        )
+        if is_new:
+            graft_store(self._filesystem, store.name)
+        planned = partial(
+            deploying.plan,
+            self._repository,
+            directory=raw(f"/proc/{peer.pid}/root{directory}"),
+            author=_author(peer),
+            message=str(params.get("message") or f"deploy of {directory}"),
+            progress=_Progress(notify),
+        )
+        return await self._commit_when_quiet(store, planned)
+
+    async def _commit_when_quiet(self, store: Store, planned: Callable[..., Commit]) -> object:
+        """Plan against the head, in a thread, until the head is still the same when the plan is ready."""
         while True:
             head = await self._quiet_head(store)
             commit_planned = await trio.to_thread.run_sync(
@@ -248,27 +272,6 @@ class Service:
             self._filesystem.absorb(planned, version)
         return version
 
-    # Sessions
-
-    async def session_open(self, params: Parameters, peer: Peer, notify: Notify) -> object:
-        agent, actor, tenant, root = (_optional(params, key) for key in ("agent", "actor", "tenant", "root"))
-        name = self._config.agent(agent).name
-        known = self._sessions.find(name, actor, tenant, root) if root is not None else None
-        if known is not None:
-            return _session_document(await self._sessions.refresh(known)) | {"created": False}
-        return _session_document(await self._sessions.open(agent, actor, tenant)) | {"created": True}
-
-    async def session_attached(self, params: Parameters, peer: Peer, notify: Notify) -> object:
-        return _session_document(self._sessions.attached(_text(params, "id"), _text(params, "root")))
-
-    async def session_list(self, params: Parameters, peer: Peer, notify: Notify) -> object:
-        return [_session_document(session) for session in self._sessions.every()]
-
-    async def session_close(self, params: Parameters, peer: Peer, notify: Notify) -> object:
-        await self._filesystem.seal_all()
-        self._sessions.close(_text(params, "id"))
-        return None
-
 
 class _Moved:
     """The head is no longer the one that a commit was planned for."""
@@ -288,12 +291,6 @@ class _Progress:
             progress: dict[str, object] = {"done": done, "total": total}
             progress |= {"done_bytes": done_bytes, "total_bytes": total_bytes}
             trio.from_thread.run(self._notify, progress)
-
-
-def _session_document(session: Session) -> dict[str, Any]:
-    document: dict[str, Any] = msgspec.to_builtins(session)
-    del document["mounts"]
-    return document
 
 
 def _version_document(version: Version | None, planned: Commit) -> dict[str, Any] | None:

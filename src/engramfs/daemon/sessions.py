@@ -2,7 +2,7 @@
 
     <run>/sessions/<id>.json     what a person can `cat`, and what comes back after a restart
     <hub>/sessions/<id>/layout/  the read-only parents, with an empty directory for each mount point
-    <hub>/sessions/<id>/views/   its read_write attachments
+    <hub>/sessions/<id>/views/   its read_write attachments; after a switch also views-2, views-3 …
     <hub>/stores/<name>/         read-only live views, shared
     <hub>/pins/<store>@<n>/      pinned views, shared
 
@@ -12,70 +12,39 @@ Concurrency. On the event loop; methods that are coroutines wait for the log wri
 import os
 import secrets
 import time
+from collections.abc import Sequence
 from functools import partial
 
 import msgspec
 
-from engramfs.daemon.attachments import Attachment, attachments
-from engramfs.daemon.config import Config
-from engramfs.errors import NotFound
-from engramfs.history import catalog
+from engramfs import telemetry
+from engramfs.daemon import attach_option
+from engramfs.daemon.attachments import (
+    CONTEXTS,
+    ORG_STORE,
+    PROGRAM,
+    Attachment,
+    agent_store,
+    attachments,
+)
+from engramfs.daemon.config import AgentConfig, Config
+from engramfs.daemon.first_use import make_ready
+from engramfs.daemon.session import PARENTS, Attached, Parent, Session, SessionFiles
+from engramfs.errors import EngramError, NotFound
+from engramfs.history import catalog, log
+from engramfs.history.tree import HeadTree
 from engramfs.model.access import Access
-from engramfs.model.author import Author
+from engramfs.model.entry import NODE_MASK, ROOT_NODE, Kind
 from engramfs.model.times import format_time
-from engramfs.storage.protocol import Writer
+from engramfs.mount.place import Place
+from engramfs.storage.protocol import Reader
 from engramfs.vfs.attributes import LONG
 from engramfs.vfs.filesystem import Filesystem
 from engramfs.vfs.synthetic import SyntheticView
 from engramfs.vfs.view import View
 
-PARENTS = ("/mnt/context", "/mnt/memory", "/memories")  # never scratch, whatever is attached below
-
-
-class Attached(msgspec.Struct, frozen=True):
-    """An attachment of an open session. `version` is the head when it was opened, or the pin."""
-
-    store: str
-    path: str
-    access: Access
-    version: int
-    live: bool
-    source: str  # of the bind mount, relative to the hub
-
-
-class Parent(msgspec.Struct, frozen=True):
-    """A read-only directory of the session that holds mount points."""
-
-    source: str
-    path: str
-
-
-class Mount(msgspec.Struct, frozen=True):
-    """One bind mount, as the keeper attaches it again."""
-
-    source: str
-    target: str
-    read_only: bool
-
-
-class Session(msgspec.Struct, frozen=True):
-    """One sandbox run, as its file has it. `mounts` is empty while it is attached nowhere."""
-
-    id: str
-    agent: str
-    actor: str | None
-    tenant: str | None
-    opened: str  # RFC 3339
-    uid: int
-    gid: int
-    parents: tuple[Parent, ...]
-    attachments: tuple[Attached, ...]
-    root: str | None = None
-    mounts: tuple[Mount, ...] = ()
-
-    @property
-    def author(self) -> Author:
-        return Author("agent", agent=self.agent, actor=self.actor, tenant=self.tenant, session=self.id)
+replace = msgspec.structs.replace
+_KINDS = {"instructions.md": Kind.FILE, "skills": Kind.DIRECTORY}
 
 
 class Sessions:
@@ -84,10 +53,11 @@ class Sessions:
     def __init__(self, filesystem: Filesystem, config: Config, directory: str | None) -> None:
         self._filesystem = filesystem
         self._config = config
-        self._directory = directory
+        self._files = SessionFiles(directory)
         self._open: dict[str, Session] = {}
-        self._views: dict[str, list[View]] = {}  # of each session, its own alone
         self._layouts: dict[str, SyntheticView] = {}
+        self._views: dict[str, dict[str, View]] = {}  # of each session, its own alone, by source
+        self._log = telemetry.logger("sessions")
 
     def every(self) -> list[Session]:
         return sorted(self._open.values(), key=lambda session: session.opened)
@@ -96,149 +66,197 @@ class Sessions:
         """Raises `NotFound`."""
         session = self._open.get(identifier)
         if session is None:
-            raise NotFound(f"there is no session {identifier}; engramfs status lists those that are open")
+            raise NotFound(f"there is no session {identifier}; engramfs session list shows the open ones")
         return session
 
-    def find(self, agent: str, actor: str | None, tenant: str | None, root: str) -> Session | None:
-        """The session that is open for the same identity and root directory already."""
+    def find(self, agent: str, actor: str | None, tenant: str | None, place: Place) -> Session | None:
+        """The session that is attached at that place for the same identity already."""
         for session in self._open.values():
-            if (session.agent, session.actor, session.tenant, session.root) == (agent, actor, tenant, root):
+            if (session.agent, session.actor, session.tenant) == (agent, actor, tenant) and any(
+                place.is_same(known) for known in session.places
+            ):
                 return session
         return None
 
     # Opening
 
-    async def open(self, agent: str | None, actor: str | None, tenant: str | None) -> Session:
-        """A new session. Raises what scoping and the configuration raise; then nothing was made."""
-        wanted = await self._wanted(agent, actor, tenant)
+    async def open(
+        self,
+        agent: str | None,
+        actor: str | None,
+        tenant: str | None,
+        *,
+        asked: Sequence[str] = (),
+        uid: int | None = None,
+        gid: int | None = None,
+        place: Place | None = None,
+    ) -> Session:
+        """A new session. `asked` are attachments as `attach_option` reads them, `place` is where it will be.
+
+        Raises what scoping, the configuration, `attach_option` and `first_use` raise; then there is none.
+        """
+        config = self._config.agent(agent)
+        wanted = await self.wanted(config, actor, tenant, asked)
         session = Session(
             id=secrets.token_hex(4),
-            agent=self._config.agent(agent).name,
+            agent=config.name,
             actor=actor,
             tenant=tenant,
             opened=format_time(time.time_ns()),
-            uid=os.geteuid(),
-            gid=os.getegid(),
+            uid=os.geteuid() if uid is None else uid,
+            gid=os.getegid() if gid is None else gid,
             parents=(),
             attachments=(),
+            places=(place,) if place is not None else (),
         )
-        session = self._serve(session, [self._pin(session.id, each) for each in wanted])
-        return self._keep(session)
+        try:
+            session = self._serve(session, [self.pin(session, each) for each in wanted])
+        except BaseException:
+            self._end_views(session.id)
+            raise
+        self._log.info("session opened", id=session.id, agent=session.agent, actor=actor, tenant=tenant)
+        return self.keep(session)
 
     async def refresh(self, session: Session) -> Session:
         """The session with what has become attachable since: new contexts, say. Pins stay."""
-        wanted = await self._wanted(session.agent, session.actor, session.tenant)
+        config = self._config.agent(session.agent)
+        wanted = await self.wanted(config, session.actor, session.tenant)
         known = {each.path for each in session.attachments}
-        new = [self._pin(session.id, each) for each in wanted if each.path not in known]
-        return self._keep(self._add(session, new)) if new else session
+        new = [self.pin(session, each) for each in wanted if each.path not in known]
+        return self.keep(self._add(session, new)) if new else session
 
-    async def _wanted(self, agent: str | None, actor: str | None, tenant: str | None) -> list[Attachment]:
-        config = self._config.agent(agent)
+    async def wanted(
+        self, config: AgentConfig, actor: str | None, tenant: str | None, asked: Sequence[str] = ()
+    ) -> list[Attachment]:
+        """What a session shows, with the stores for it made, claimed and seeded. Raises as `open` does."""
         with self._filesystem.resources.engine.reading() as reader:
-            names = [store.name for store in catalog.every(reader)]
-        wanted = attachments(config, config.name, actor, tenant, names)
-        missing = [each.store for each in wanted if each.create and each.store not in names]
-        if missing:
-            await self._filesystem.resources.writer.run(partial(self._create, names=missing))
-            for name in missing:
-                graft_store(self._filesystem, name)
+            names = {store.name for store in catalog.every(reader, CONTEXTS)}
+            names |= {ORG_STORE} if _exists(reader, ORG_STORE) else set()
+            program = _program(reader, config.name)
+            exists = partial(_exists, reader)
+            parsed = [attach_option.parse(each, exists) for each in asked]
+            wanted = attachments(config, config.name, actor, tenant, names, program)
+            wanted = attach_option.combined(wanted, parsed)
+            for each in wanted:
+                _check_there(reader, each)
+        limits = self._config.store_limits()
+        for name in await make_ready(self._filesystem, wanted, config.name, limits):
+            graft_store(self._filesystem, name)
         return wanted
 
-    def _create(self, writer: Writer, names: list[str]) -> None:
-        for name in names:
-            if catalog.find(writer, name) is None:
-                catalog.create(writer, name, now=time.time_ns(), limits=self._config.store_limits())
-
-    def _pin(self, session: str, wanted: Attachment) -> Attached:
+    def pin(self, session: Session, wanted: Attachment) -> Attached:
+        """The attachment as of now."""
         with self._filesystem.resources.engine.reading() as reader:
             head = catalog.head(reader, catalog.named(reader, wanted.store).id).number
+        version = head if wanted.version is None else wanted.version
         if wanted.access is Access.READ_WRITE:
-            source = f"sessions/{session}/views{wanted.path}"
+            views = "views" if session.serial == 1 else f"views-{session.serial}"
+            source = f"sessions/{session.id}/{views}{wanted.path}"
         else:
-            source = f"stores/{wanted.store}" if wanted.live else f"pins/{wanted.store}@{head}"
-        return Attached(wanted.store, wanted.path, wanted.access, head, wanted.live, source)
+            source = f"stores/{wanted.store}" if wanted.live else f"pins/{wanted.store}@{version}"
+            source += f"/{wanted.inside}" if wanted.inside else ""
+        return Attached(wanted.store, wanted.path, wanted.access, version, wanted.live, source, wanted.inside)
 
-    def _serve(self, session: Session, attached: list[Attached]) -> Session:
+    def _serve(self, session: Session, attached: Sequence[Attached]) -> Session:
         """Make the views of a new session and put them into the hub."""
         layout = self._filesystem.synthetic_view(session.id, session.uid, session.gid)
         self._layouts[session.id] = layout
-        self._views[session.id] = [layout]
+        self._views[session.id] = {}
         self._filesystem.hub.graft(f"sessions/{session.id}/layout", lambda: layout)
         for path in PARENTS:
             layout.add_directory(path)
         parents = tuple(Parent(f"sessions/{session.id}/layout{path}", path) for path in PARENTS)
-        return self._add(msgspec.structs.replace(session, parents=parents), attached)
+        return self._add(replace(session, parents=parents), attached)
 
-    def _add(self, session: Session, attached: list[Attached]) -> Session:
+    def _add(self, session: Session, attached: Sequence[Attached]) -> Session:
         """More attachments for a session; what it has stays as it is."""
         for each in attached:
-            self._layouts[session.id].add_directory(each.path)
-            self._graft(session, each)
-        return msgspec.structs.replace(session, attachments=(*session.attachments, *attached))
+            if each.path.startswith(tuple(f"{parent}/" for parent in PARENTS)):
+                self._layouts[session.id].add_directory(each.path)
+            self.graft(session, each)
+        return session.with_attachments((*session.attachments, *attached))
 
-    def _graft(self, session: Session, attached: Attached) -> None:
+    def graft(self, session: Session, attached: Attached) -> None:
+        """Let the source of an attachment lead to its view. Raises `Archived`."""
         filesystem = self._filesystem
         if attached.access is Access.READ_WRITE:
             view = filesystem.writable_view(
-                attached.store, session.author, session.uid, session.gid, attached.path
+                attached.store, session.author, session.uid, session.gid, attached.source
             )
-            self._views[session.id].append(view)
+            self._views[session.id][attached.source] = view
             filesystem.hub.graft(attached.source, lambda: view)
         elif not attached.live:
             filesystem.hub.graft(
-                attached.source, lambda: filesystem.pinned_view(attached.store, attached.version)
+                attached.source.removesuffix(f"/{attached.inside}" if attached.inside else ""),
+                lambda: filesystem.pinned_view(attached.store, attached.version),
             )
+
+    # Where it is attached
+
+    def attached(self, identifier: str, place: Place) -> list[Session]:
+        """The session is attached at `place`, and its file says so. Returns those that were there before."""
+        session = self.get(identifier)
+        if not any(place.is_same(known) for known in session.places):
+            self.keep(replace(session, places=(*session.places, place)))
+        return [self.detached(other.id, place) for other in self.every() if _is_at(other, place, identifier)]
+
+    def detached(self, identifier: str, place: Place) -> Session:
+        """The session is no longer attached at `place`."""
+        session = self.get(identifier)
+        left = tuple(known for known in session.places if not place.is_same(known))
+        return self.keep(replace(session, places=left))
 
     # Keeping
 
-    def attached(self, identifier: str, root: str) -> Session:
-        """The session was attached under `root`: its file says how to do it again."""
-        session = self.get(identifier)
-        mounts = [Mount(parent.source, parent.path, read_only=True) for parent in session.parents]
-        mounts += [
-            Mount(each.source, each.path, read_only=each.access is Access.READ_ONLY)
-            for each in session.attachments
-        ]
-        return self._keep(msgspec.structs.replace(session, root=root, mounts=tuple(mounts)))
+    def keep(self, session: Session) -> Session:
+        """Take the place of the session with that id, in memory and on disk."""
+        self._files.keep(session)
+        self._open[session.id] = session
+        return session
 
     def close(self, identifier: str) -> None:
         """End a session: its own views answer ESTALE from now on. Raises `NotFound`."""
         self.get(identifier)
         self._end_views(identifier)
-        self._filesystem.hub.remove(f"sessions/{identifier}")
         del self._open[identifier]
-        if self._directory is not None:
-            os.unlink(os.path.join(self._directory, f"{identifier}.json"))
+        self._files.drop(identifier)
+        self._log.info("session closed", id=identifier)
 
     def _end_views(self, identifier: str) -> None:
-        del self._layouts[identifier]
-        for view in self._views.pop(identifier):
-            self._filesystem.end(view)
+        for view in self._views.pop(identifier, {}).values():
+            self._filesystem.revoke(view)
+        layout = self._layouts.pop(identifier, None)
+        if layout is not None:
+            self._filesystem.revoke(layout)
+            self._filesystem.hub.remove(f"sessions/{identifier}")
 
-    def _keep(self, session: Session) -> Session:
-        self._open[session.id] = session
-        if self._directory is not None:
-            path = os.path.join(self._directory, f"{session.id}.json")
-            temporary = os.path.join(self._directory, f".{session.id}")
-            with open(temporary, "wb", opener=partial(os.open, mode=0o600)) as file:
-                file.write(msgspec.json.format(msgspec.json.encode(session)) + b"\n")
-            os.replace(temporary, path)
-        return session
+    def view(self, identifier: str, source: str) -> View | None:
+        """The view of the session's own with that source."""
+        return self._views[identifier].get(source)
+
+    def own_sources(self, identifier: str) -> list[str]:
+        return list(self._views[identifier])
+
+    def revoke(self, identifier: str, source: str) -> None:
+        """End one view of a session's own: descriptors that are open in it answer ESTALE."""
+        view = self._views[identifier].pop(source, None)
+        if view is not None:
+            self._filesystem.revoke(view)
+            self._filesystem.hub.remove(source)
 
     def bring_back(self) -> list[str]:
         """Serve again the sessions whose files an earlier worker left; a line for each that cannot be."""
         failures = []
-        assert self._directory is not None
-        for name in sorted(os.listdir(self._directory)):
-            if not name.endswith(".json"):
-                continue
+        for name in self._files.names():
             try:
-                with open(os.path.join(self._directory, name), "rb") as file:
-                    session = msgspec.json.decode(file.read(), type=Session)
-                bare = msgspec.structs.replace(session, attachments=())
-                self._open[session.id] = self._serve(bare, list(session.attachments))
-            except (OSError, msgspec.MsgspecError, NotFound) as error:
-                failures.append(f"session file {name}: {error}")
+                session = self._files.read(name)
+                served = self._serve(replace(session, attachments=()), session.attachments)
+                if session.pending is not None and session.pending.attached is not None:
+                    coming = replace(session, actor=session.pending.actor, tenant=session.pending.tenant)
+                    self.graft(coming, session.pending.attached)
+                self._open[session.id] = served
+            except EngramError as error:
+                failures.append(f"session file {name}: {error.message}")
         return failures
 
     def show_alone(self, session: Session) -> None:
@@ -246,19 +264,49 @@ class Sessions:
         filesystem = self._filesystem
         filesystem.hub = root = SyntheticView(0, session.uid, session.gid, timeout=LONG)
         filesystem.views[0] = root
-        writable = iter([view for view in self._views[session.id] if view.access is Access.READ_WRITE])
         for path in PARENTS:
             root.add_directory(path)
         for each in session.attachments:
-            if each.access is Access.READ_WRITE:
-                root.graft(each.path, partial(_same, next(writable)))
+            own = self._views[session.id].get(each.source)
+            if own is not None:
+                root.graft(each.path, partial(_same, own))
             elif each.live:
                 root.graft(each.path, partial(filesystem.live_view, each.store, session.uid, session.gid))
             else:
-                root.graft(
-                    each.path,
-                    partial(filesystem.pinned_view, each.store, each.version, session.uid, session.gid),
-                )
+                view = partial(filesystem.pinned_view, each.store, each.version, session.uid, session.gid)
+                root.graft(each.path, view, _node_inside(view(), each.inside))
+
+
+def _exists(reader: Reader, name: str) -> bool:
+    return catalog.find(reader, name) is not None
+
+
+def _program(reader: Reader, agent: str) -> list[str]:
+    """What of `PROGRAM` the store of an agent has."""
+    store = catalog.find(reader, agent_store(agent))
+    if store is None:
+        return []
+    tree = HeadTree(reader, store)
+    entries = {name: tree.lookup(ROOT_NODE, name.encode()) for name in PROGRAM}
+    return [name for name, entry in entries.items() if entry is not None and entry.kind is _KINDS[name]]
+
+
+def _check_there(reader: Reader, wanted: Attachment) -> None:
+    """Raise `NotFound` for a store or version that is not there and will not be made."""
+    if wanted.create:
+        return
+    store = catalog.named(reader, wanted.store)
+    if wanted.version is not None:
+        log.version(reader, store, wanted.version)
+
+
+def _is_at(session: Session, place: Place, but: str) -> bool:
+    return session.id != but and any(place.is_same(known) for known in session.places)
+
+
+def _node_inside(view: View, path: str) -> int:
+    """The node at a path of one part, or the root."""
+    return view.lookup(ROOT_NODE, path.encode()).inode & NODE_MASK if path else ROOT_NODE
 
 
 def _same(view: View) -> View:

@@ -80,7 +80,7 @@ async def _serve(
             filesystem, notifier, descriptor, take_over=take_over, answered=answered
         )
         hub = os.path.join(run, "fs")
-        service = Service(served.repository, filesystem, sessions, config, hub, end.stop)
+        service = Service(served.repository, filesystem, sessions, config, hub, end.stop, notifier.settled)
         async with serving(served) as nursery:
             nursery.start_soon(_stop_on_signal, end)
             nursery.start_soon(_keep_alive)

@@ -47,7 +47,7 @@ class Notifier:
             self._changed.notify_all()
 
     async def settled(self) -> None:
-        """As the protocol says; gives up after `PATIENCE`, since a page that is locked stays so."""
+        """Wait until the kernel has been told what was announced so far, or `PATIENCE` is at its end."""
         if not await trio.to_thread.run_sync(self._wait):
             log.warning("the kernel has not dropped what it cached", after=f"{PATIENCE:g} s")
 

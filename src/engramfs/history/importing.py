@@ -9,7 +9,7 @@ commit: the caller is the one writer.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 
 from engramfs.errors import FileTooLarge
 from engramfs.history.commit import Commit
@@ -17,12 +17,14 @@ from engramfs.history.file_contents import FileContents, PutBlobs
 from engramfs.history.graft import Wanted, graft, over_quota
 from engramfs.history.plain_directory import Found, scan
 from engramfs.history.repository import Repository
+from engramfs.history.tree import HeadTree, walk
 from engramfs.model.author import Author
 from engramfs.model.entry import Entry, Kind
 from engramfs.model.names import printable
 from engramfs.model.quantities import format_size
 from engramfs.model.store import Store
 from engramfs.storage import keys
+from engramfs.storage.protocol import Reader
 
 Progress = Callable[[int, int, int, int], None]  # files done, of all; bytes done, of all
 
@@ -36,18 +38,21 @@ def plan(
     message: str = "",
     progress: Progress = lambda *_: None,
     put_blobs: PutBlobs | None = None,
+    *,
+    only: Collection[bytes] | None = None,
 ) -> Commit:
     """Store the contents of `directory`, and return the commit that makes the head equal to it.
 
     Regular files, directories, symlinks and hard links are kept, with modes, mtimes and `user.*`
     attributes; what is at the head and not in the directory is deleted; `.versions` at the root of the
     directory is passed over. Without a difference there are no changes, so no version. `put_blobs` runs a
-    body in a write transaction (default: `repository.transact`).
+    body in a write transaction (default: `repository.transact`). With `only`, nothing but these names at the
+    root takes part: everything else stays as it is.
 
     Raises `UsageError`, `NotFound` and `Conflict` as `plain_directory.scan` does, `FileTooLarge` and
     `QuotaExceeded` before anything is stored.
     """
-    found = scan(directory)
+    found = scan(directory, only)
     files = {_identity(one): one for one in found if one.kind is Kind.FILE}
     _check_limits(store, directory, list(files.values()))
     contents = FileContents(repository.engine, directory, put_blobs or repository.transact)
@@ -60,6 +65,8 @@ def plan(
     contents.flush()
     wanted = [_wanted(one, digests.get(_identity(one), b""), now) for one in found]
     with repository.engine.reading() as reader:
+        if only is not None:
+            wanted = [*_kept(reader, store, only), *wanted[1:]]
         grafted = graft(reader, store, b"", keys.NO_PARENT, wanted, times=True)
     return Commit(
         store=store.id,
@@ -78,6 +85,13 @@ def plan(
 def _identity(one: Found) -> tuple[int, int] | bytes:
     """Equal for the names of one file. A directory that is mounted twice is two directories."""
     return one.path if one.kind is Kind.DIRECTORY else (one.device, one.inode)
+
+
+def _kept(reader: Reader, store: Store, only: Collection[bytes]) -> Iterator[Wanted]:
+    """The tree as it is, but for what is to take part."""
+    for path, entry in walk(HeadTree(reader, store)):
+        if path.split(b"/", 1)[0] not in only:
+            yield Wanted(path, entry, ("kept", entry.node))
 
 
 def _wanted(one: Found, digest: bytes, now: int) -> Wanted:

@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+from collections.abc import Collection
 
 import msgspec
 
@@ -35,8 +36,10 @@ class Found(msgspec.Struct, frozen=True):
     xattrs: tuple[tuple[bytes, bytes], ...] = ()
 
 
-def scan(directory: bytes) -> list[Found]:
+def scan(directory: bytes, only: Collection[bytes] | None = None) -> list[Found]:
     """Everything in `directory`, itself first, directories before what is in them, siblings by name.
+
+    With `only`, at the root nothing but the names in it is looked at.
 
     `.versions` at its root is passed over: that name is reserved in every store. Raises `NotFound` when
     there is no such directory, `UsageError` for what a store cannot keep (pipes, sockets, devices) and for
@@ -53,11 +56,11 @@ def scan(directory: bytes) -> list[Found]:
         one = waiting.pop()
         found.append(one)
         if one.kind is Kind.DIRECTORY:
-            waiting.extend(_children(directory, one.path))
+            waiting.extend(_children(directory, one.path, None if one.path else only))
     return found
 
 
-def _children(directory: bytes, path: bytes) -> list[Found]:
+def _children(directory: bytes, path: bytes, only: Collection[bytes] | None) -> list[Found]:
     """Backwards by name."""
     place = os.path.join(directory, path) if path else directory
     try:
@@ -66,6 +69,8 @@ def _children(directory: bytes, path: bytes) -> list[Found]:
         raise failed(place, error) from error
     if not path and RESERVED in names:
         names.remove(RESERVED)
+    if only is not None:
+        names = [name for name in names if name in only]
     return [_look_at(directory, os.path.join(path, name)) for name in names]
 
 

@@ -33,7 +33,25 @@ def liveness(point: str, limit: float = 2.0) -> Liveness:
     """Ask the mount at `point`; wait at most `limit` seconds. Anything but ENOTCONN is an answer."""
     arguments = [sys.executable, "-I", "-S", "-c", _ASK, point]
     child = os.posix_spawn(sys.executable, arguments, dict(os.environ))
-    status = wait_child(child, limit)
+    return _judged(wait_child(child, limit))
+
+
+def liveness_of(descriptor: int, limit: float = 2.0) -> Liveness:
+    """The same for an open (O_PATH) descriptor, wherever it is mounted. Forks: for one-threaded callers."""
+    child = os.fork()
+    if child == 0:
+        number = errno.EIO
+        try:
+            os.fstatvfs(descriptor)
+            number = 0
+        except OSError as error:
+            number = error.errno or number
+        finally:
+            os._exit(number)
+    return _judged(wait_child(child, limit))
+
+
+def _judged(status: int | None) -> Liveness:
     if status is None:
         return Liveness.HANGS
     return Liveness.DEAD if status in (errno.ENOTCONN, errno.ECONNABORTED) else Liveness.ANSWERS

@@ -4,6 +4,7 @@ Reading it touches no mounted filesystem, so it never hangs, whoever is dead beh
 keeper imports this, and stays small: named tuples, not msgspec.
 """
 
+import os
 import re
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -61,10 +62,39 @@ def _unescape(text: str) -> str:
 
 def read_mounts(pid: int | None = None) -> list[Mount]:
     """The mounts that process `pid` sees (this process by default)."""
-    name = "self" if pid is None else str(pid)
-    path = f"/proc/{name}/mountinfo"
-    with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as lines:
+    return _read(os.open(f"/proc/{'self' if pid is None else pid}/mountinfo", os.O_RDONLY | os.O_CLOEXEC))
+
+
+def _read(descriptor: int) -> list[Mount]:
+    with open(descriptor, encoding="utf-8", errors="surrogateescape", newline="\n") as lines:
         return [parse(line.rstrip("\n")) for line in lines]
+
+
+class Proc:
+    """What procfs says of this process, also once it has left the mount namespace that has `/proc`."""
+
+    def __init__(self) -> None:
+        self._directory = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def mounts(self) -> list[Mount]:
+        """The mounts that this process sees now; points are relative to its root."""
+        return _read(os.open("self/mountinfo", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._directory))
+
+    def path_of(self, descriptor: int) -> str:
+        """Where an open descriptor leads to, relative to the root of this process."""
+        return os.readlink(f"self/fd/{descriptor}", dir_fd=self._directory)
+
+    def mount_id(self, descriptor: int) -> int:
+        """The id of the mount that an open descriptor is on."""
+        info = os.open(f"self/fdinfo/{descriptor}", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._directory)
+        with open(info, encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith("mnt_id:"):
+                    return int(line.split()[1])
+        raise OSError(f"fdinfo of descriptor {descriptor} names no mount")
+
+    def close(self) -> None:
+        os.close(self._directory)
 
 
 def top_mount(mounts: Iterable[Mount], point: str) -> Mount | None:
@@ -72,12 +102,3 @@ def top_mount(mounts: Iterable[Mount], point: str) -> Mount | None:
     stacked = [mount for mount in mounts if mount.point == point]
     covered = {mount.parent for mount in stacked}
     return next((mount for mount in stacked if mount.id not in covered), None)
-
-
-def mount_id(descriptor: int) -> int:
-    """The id of the mount that an open descriptor is on."""
-    with open(f"/proc/self/fdinfo/{descriptor}", encoding="ascii") as lines:
-        for line in lines:
-            if line.startswith("mnt_id:"):
-                return int(line.split()[1])
-    raise OSError(f"/proc/self/fdinfo/{descriptor} names no mount")

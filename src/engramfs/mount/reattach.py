@@ -3,8 +3,8 @@
     python -m engramfs.mount.reattach RUN
 
 A process of its own, because it touches the mounted filesystem, which the keeper must not. It reads
-`RUN/sessions/*.json` and attaches from `RUN/fs` in its own mount namespace. What fails is said in one
-line for each session, and the others go on; the exit code is then 1.
+`RUN/sessions/*.json` and attaches from `RUN/fs` in its own mount namespace, which is the keeper's. What fails
+is said in one line for each session, and the others go on; the exit code is then 1.
 """
 
 import os
@@ -13,14 +13,16 @@ import sys
 import msgspec
 
 from engramfs.errors import EngramError
-from engramfs.mount.attach import MountPlan, attach_session
+from engramfs.mount.attach import attach_session
+from engramfs.mount.copying import MountPlan
+from engramfs.mount.place import Place, lives, namespace_of
 
 
 class AttachedSession(msgspec.Struct, frozen=True):
-    """What a session's file says about its mounts. A session that is attached nowhere has no root."""
+    """What a session's file says about its mounts: the same in each of its places."""
 
     id: str
-    root: str | None = None
+    places: tuple[Place, ...] = ()
     mounts: tuple[MountPlan, ...] = ()
 
 
@@ -42,16 +44,22 @@ def read_sessions(run: str) -> tuple[list[AttachedSession], list[str]]:
 
 
 def reattach(run: str) -> list[str]:
-    """Attach every session that has a root; a line for each one that failed."""
+    """Attach every session in the root directories that it had here; a line for each that failed."""
     sessions, failures = read_sessions(run)
+    own = namespace_of("self")
     for session in sessions:
-        if session.root is None or not session.mounts:
-            continue
-        try:
-            attach_session(os.path.join(run, "fs"), os.getpid(), session.root, session.mounts)
-        except (EngramError, OSError) as error:
-            failures.append(f"session {session.id} is not attached: {error}")
+        for place in session.places:
+            if place.namespace != own or not _is_there(place):
+                continue
+            try:
+                attach_session(os.path.join(run, "fs"), os.getpid(), place.root, session.mounts)
+            except (EngramError, OSError) as error:
+                failures.append(f"session {session.id} is not attached: {error}")
     return failures
+
+
+def _is_there(place: Place) -> bool:
+    return place.pid is None or lives(place.pid, place.started)
 
 
 def main() -> int:

@@ -36,6 +36,10 @@ RESOLVE_BENEATH = 0x8
 RESOLVE_IN_ROOT = 0x10
 
 PR_SET_PDEATHSIG = 1
+PR_CAPBSET_READ = 23
+PR_CAPBSET_DROP = 24
+CAP_DAC_READ_SEARCH = 2
+CAP_SYS_PTRACE = 19
 
 # Calls newer than 2019 have the same number on every architecture.
 _OPEN_TREE = 428
@@ -99,6 +103,12 @@ def unshare(flags: int) -> None:
 def die_with_parent(signal_number: int) -> None:
     """prctl(PR_SET_PDEATHSIG): be sent `signal_number` when the parent thread ends."""
     _checked(_libc.prctl(PR_SET_PDEATHSIG, ctypes.c_ulong(signal_number), 0, 0, 0), "prctl")
+
+
+def drop_capability(number: int) -> None:
+    """prctl(PR_CAPBSET_DROP): no program that is executed from now on has the capability."""
+    if _libc.prctl(PR_CAPBSET_READ, ctypes.c_ulong(number), 0, 0, 0) == 1:
+        _checked(_libc.prctl(PR_CAPBSET_DROP, ctypes.c_ulong(number), 0, 0, 0), "prctl")
 
 
 def open_tree(directory: int, path: str, *, clone: bool = True) -> int:

@@ -9,6 +9,7 @@ import stat
 
 from engramfs.errors import Conflict, NotFound, Unavailable, UsageError
 from engramfs.mount import syscalls
+from engramfs.mount.mountinfo import Proc
 
 _INSIDE = syscalls.RESOLVE_IN_ROOT | syscalls.RESOLVE_NO_MAGICLINKS
 
@@ -16,16 +17,16 @@ _INSIDE = syscalls.RESOLVE_IN_ROOT | syscalls.RESOLVE_NO_MAGICLINKS
 class RootDirectory:
     """An open root directory. Paths given to its methods are absolute within it.
 
+    With a descriptor, that one is the directory and is closed with it; `path` is then how people name it.
+
     `created` lists what `mount_point` made, as (directory descriptor, name, is directory), so that
     `remove_created` can take it back. Close it, or use `with`.
     """
 
-    def __init__(self, path: str) -> None:
-        try:
-            self._descriptor = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        except OSError as error:
-            raise NotFound(f"{path}: {error.strerror}; give an existing directory as the root") from error
+    def __init__(self, path: str, descriptor: int | None = None) -> None:
+        self._descriptor = _open_root(path) if descriptor is None else descriptor
         self.path = path
+        self.proc = Proc()
         self._created: list[tuple[int, str, bool]] = []
 
     def open(self, path: str) -> int:
@@ -87,6 +88,7 @@ class RootDirectory:
         for parent, _, _ in self._created:
             os.close(parent)
         os.close(self._descriptor)
+        self.proc.close()
 
     def __enter__(self) -> "RootDirectory":
         return self
@@ -95,17 +97,27 @@ class RootDirectory:
         self.close()
 
 
+def _open_root(path: str) -> int:
+    try:
+        return os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise NotFound(f"{path}: {error.strerror}; give an existing directory as the root") from error
+
+
 def is_directory(descriptor: int) -> bool:
     """Whether an open (O_PATH) descriptor is a directory."""
     return stat.S_ISDIR(os.fstat(descriptor).st_mode)
 
 
-def require_empty(descriptor: int, shown: str, *, directory: bool) -> None:
-    """Raise `Conflict` unless the mount point holds nothing that a mount would hide."""
-    found = os.fstat(descriptor)
-    if stat.S_ISDIR(found.st_mode) is not directory:
+def require_kind(descriptor: int, shown: str, *, directory: bool) -> None:
+    """Raise `Conflict` for a file where a directory is to be mounted, or the other way round."""
+    if is_directory(descriptor) is not directory:
         wanted = "a directory" if directory else "a file"
         raise Conflict(f"{shown} is not {wanted}; move it away or choose another root")
+
+
+def require_empty(descriptor: int, shown: str, *, directory: bool) -> None:
+    """Raise `Conflict` when the mount point holds something that a mount would hide."""
     if directory:
         listing = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=descriptor)
         try:
@@ -114,6 +126,6 @@ def require_empty(descriptor: int, shown: str, *, directory: bool) -> None:
         finally:
             os.close(listing)
     else:
-        holds_something = found.st_size > 0
+        holds_something = os.fstat(descriptor).st_size > 0
     if holds_something:
-        raise Conflict(f"{shown} exists and is not empty; move it away or choose another root")
+        raise Conflict(f"{shown} exists and is not empty; move it away, or cover it with --over")

@@ -18,7 +18,7 @@ from engramfs.model.author import Author
 from engramfs.model.entry import NODE_BITS, NODE_MASK
 from engramfs.model.store import Store
 from engramfs.model.version import Version
-from engramfs.vfs.attributes import LONG, Space
+from engramfs.vfs.attributes import LONG, Space, inode_number
 from engramfs.vfs.live_store import LiveStore
 from engramfs.vfs.live_view import LiveView
 from engramfs.vfs.pinned_view import EphemeralPinnedView, PinnedView
@@ -189,25 +189,27 @@ class Filesystem:
 
     def end(self, view: View) -> None:
         """A view ends: what is still open through it answers ESTALE."""
-        for ended in (view, *self._below(view)):
-            self.views.pop(ended.number, None)
-            self._numbers.end(ended.number)
+        for number in (view.number, *self._below(view)):
+            self.views.pop(number, None)
+            self._numbers.end(number)
         if isinstance(view, LiveView):
             view.close()
 
     def revoke(self, view: View) -> None:
         """End a view, and let the kernel drop every page and attribute that it holds of it."""
-        held = [each.inode(node) for each in (view, *self._below(view)) for node in each.held()]
+        held = {view.number: view.held()}
+        for number in self._below(view):
+            below = self.views.get(number)
+            unknown = below is None or below.unknown_below
+            held[number] = view.every_node() if unknown or below is None else below.held()
         self.end(view)
-        for inode in held:
-            self.resources.invalidator.inode_changed(inode, content=True)
+        for number, nodes in held.items():
+            for node in nodes:
+                self.resources.invalidator.inode_changed(inode_number(number, node), content=True)
 
-    def _below(self, view: View) -> list[View]:
-        """`.versions` of a view, and what was entered there."""
-        if view.is_ephemeral:
-            return []
-        numbers = self._numbers.below(view.number)
-        return [self.views[number] for number in numbers if number in self.views]
+    def _below(self, view: View) -> list[int]:
+        """The numbers of `.versions` of a view, and of what was entered there."""
+        return [] if view.is_ephemeral else self._numbers.below(view.number)
 
     def _add(self, view: View) -> None:
         if self._resumed:

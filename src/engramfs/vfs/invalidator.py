@@ -12,9 +12,6 @@ class Invalidator(Protocol):
     def entry_changed(self, parent: int, name: bytes) -> None:
         """`name` in the directory with inode number `parent` stands for something else, or for nothing."""
 
-    async def settled(self) -> None:
-        """Wait until the kernel has been told what was announced so far."""
-
 
 class NoInvalidator:
     """For use without a kernel: recovery, and tests of the vfs alone."""
@@ -23,7 +20,4 @@ class NoInvalidator:
         pass
 
     def entry_changed(self, parent: int, name: bytes) -> None:
-        pass
-
-    async def settled(self) -> None:
         pass

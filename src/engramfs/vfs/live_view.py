@@ -26,9 +26,8 @@ class LiveView(View):
 
     # Nodes
 
-    def held(self) -> set[int]:
-        unknown = self.tree.every_node() if self.unknown_below else ()
-        return super().held() | {node for node in unknown if self.holds(node)}
+    def every_node(self) -> set[int]:
+        return self.tree.every_node()
 
     def node(self, identifier: int) -> Node:
         """Raises `NoEntry`."""

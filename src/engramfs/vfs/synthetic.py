@@ -31,6 +31,7 @@ class _Directory:
 class _Grafted(NamedTuple):
     node: int  # orders it in listings
     view: Graft
+    root: int  # the node of that view that is shown
 
 
 class SyntheticView(View):
@@ -68,12 +69,12 @@ class SyntheticView(View):
             node = (node + 1) % (1 << NODE_BITS)
         return node
 
-    def graft(self, path: str, view: Graft) -> None:
-        """Let `path` lead into a view."""
+    def graft(self, path: str, view: Graft, root: int = ROOT_NODE) -> None:
+        """Let `path` lead into a view, to its node `root`."""
         above, _, name = path.rpartition("/")
         directory = self._directories[self.add_directory(above)]
-        encoded = path.encode("utf-8", "surrogateescape")
-        directory.children[name.encode("utf-8", "surrogateescape")] = _Grafted(self._node_of(encoded), view)
+        node = self._node_of(path.encode("utf-8", "surrogateescape"))
+        directory.children[name.encode("utf-8", "surrogateescape")] = _Grafted(node, view, root)
 
     def remove(self, path: str) -> None:
         """Take away what is at `path`, with all below."""
@@ -106,7 +107,7 @@ class SyntheticView(View):
     def _child_attributes(self, child: _Directory | _Grafted) -> Attributes:
         if isinstance(child, _Directory):
             return self.attributes(child.node)
-        return child.view().attributes(ROOT_NODE)
+        return child.view().attributes(child.root)
 
     def attributes(self, node: int) -> Attributes:
         self._directory(node)

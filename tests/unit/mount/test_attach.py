@@ -11,7 +11,9 @@ import pytest
 
 from engramfs.errors import Conflict, NoDaemon, NotFound, Unavailable, UsageError
 from engramfs.mount import syscalls
-from engramfs.mount.attach import MountPlan, attach_session, detach
+from engramfs.mount.attach import attach_session
+from engramfs.mount.copying import MountPlan
+from engramfs.mount.detach import detach
 from engramfs.mount.mountinfo import read_mounts, top_mount
 
 from .conftest import Hub
@@ -252,7 +254,8 @@ def test_a_hub_in_another_mount_namespace_is_reached(served: Hub, root: Path) ->
     code = (
         "import sys, os\n"
         "from engramfs.mount import syscalls\n"
-        "from engramfs.mount.attach import MountPlan, attach_session\n"
+        "from engramfs.mount.attach import attach_session\n"
+        "from engramfs.mount.copying import MountPlan\n"
         "syscalls.umount2(sys.argv[1], syscalls.MNT_DETACH)\n"
         "attach_session(sys.argv[1], int(sys.argv[2]), sys.argv[3], [MountPlan('preferences', '/p', True)])\n"
         "print(open(sys.argv[3] + '/p/tone').read(), os.getcwd())\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from engramfs.mount import syscalls
-from engramfs.mount.mountinfo import Mount, mount_id, parse, read_mounts, top_mount
+from engramfs.mount.mountinfo import Mount, Proc, parse, read_mounts, top_mount
 
 
 def test_a_line_with_optional_fields_and_escapes() -> None:
@@ -64,7 +64,7 @@ def test_the_uppermost_of_stacked_mounts_is_what_a_process_meets(
         found = top_mount(read_mounts(), point)
         descriptor = os.open(point, os.O_PATH)
         assert found is not None
-        assert (found.source, found.id) == ("upper", mount_id(descriptor))
+        assert (found.source, found.id) == ("upper", Proc().mount_id(descriptor))
         os.close(descriptor)
         assert top_mount(reversed(read_mounts()), point) == found, "the order of lines must not matter"
     finally:

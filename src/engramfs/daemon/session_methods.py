@@ -1,0 +1,198 @@
+"""The methods of the control socket that are about sessions.
+
+Mounts are made by whoever asks, never by the worker: a method says what belongs where, and is told when it
+is there.
+"""
+
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any, TypeVar
+
+import msgspec
+import trio
+
+from engramfs.daemon.config import Config
+from engramfs.daemon.control import Handler, Notify, Peer
+from engramfs.daemon.session import Session
+from engramfs.daemon.sessions import Sessions
+from engramfs.daemon.switching import Settled, Switching
+from engramfs.errors import UsageError
+from engramfs.mount.holders import Held, held_sessions, is_gone
+from engramfs.mount.mountinfo import read_mounts, top_mount
+from engramfs.mount.place import Place, namespace_of, start_of
+from engramfs.vfs.filesystem import Filesystem
+
+Document = dict[str, Any]
+Request = TypeVar("Request", bound=msgspec.Struct)
+
+
+class OpenRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`place` is where the caller is about to attach the session; `reuse` one that is attached there."""
+
+    agent: str | None = None
+    actor: str | None = None
+    tenant: str | None = None
+    attach: tuple[str, ...] = ()
+    uid: int | None = None
+    gid: int | None = None
+    place: Place | None = None
+    reuse: bool = False
+
+
+class NoRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A method without parameters."""
+
+
+class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    id: str
+
+
+class PlaceRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    id: str
+    place: Place
+
+
+class SwitchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    id: str
+    actor: str
+    tenant: str | None = None
+
+
+class SessionMethods:
+    """`mount` is where the hub is mounted."""
+
+    def __init__(
+        self, filesystem: Filesystem, sessions: Sessions, config: Config, mount: str, settled: Settled
+    ) -> None:
+        self._filesystem = filesystem
+        self._sessions = sessions
+        self._config = config
+        run, name = os.path.split(mount)
+        self._mount = os.path.join(os.path.realpath(run), name)  # as mountinfo shows it
+        self._settled = settled
+        self._switching = Switching(sessions, config, settled)
+
+    def methods(self) -> Mapping[str, Handler]:
+        return {
+            "session.open": _taking(OpenRequest, self.open),
+            "session.list": _taking(NoRequest, self.every),
+            "session.show": _taking(SessionRequest, self.show),
+            "session.close": _taking(SessionRequest, self.close),
+            "session.close_gone": _taking(NoRequest, self.close_gone),
+            "session.attached": _taking(PlaceRequest, self.attached),
+            "session.detached": _taking(PlaceRequest, self.detached),
+            "session.switch": _taking(SwitchRequest, self.switch),
+            "session.switched": _taking(SessionRequest, self.switched),
+            "session.switch_failed": _taking(SessionRequest, self.switch_failed),
+        }
+
+    async def open(self, request: OpenRequest, _peer: Peer) -> Document:
+        agent, actor, tenant, place = request.agent, request.actor, request.tenant, request.place
+        if request.reuse and place is not None:
+            known = self._sessions.find(self._config.agent(agent).name, actor, tenant, place)
+            if known is not None:
+                return (await self._sessions.refresh(known)).document() | {"created": False}
+        session = await self._sessions.open(
+            agent,
+            actor,
+            tenant,
+            asked=request.attach,
+            uid=request.uid,
+            gid=request.gid,
+            place=None if request.reuse else place,
+        )
+        return session.document() | {"created": True}
+
+    async def every(self, _request: NoRequest, _peer: Peer) -> list[Document]:
+        return await self.documents()
+
+    async def documents(self) -> list[Document]:
+        """Every session, with whether anybody is left in it."""
+        gone = await self._gone()
+        return [session.document(_state(session, gone)) for session in self._sessions.every()]
+
+    async def show(self, request: SessionRequest, _peer: Peer) -> Document:
+        session = self._sessions.get(request.id)
+        return session.document(_state(session, await self._gone()))
+
+    async def close(self, request: SessionRequest, _peer: Peer) -> None:
+        await self._end(self._sessions.get(request.id))
+
+    async def close_gone(self, _request: NoRequest, _peer: Peer) -> list[Document]:
+        gone = await self._gone()
+        ended = [session for session in self._sessions.every() if session.id in gone]
+        for session in ended:
+            await self._end(session)
+        return [session.document("gone") for session in ended]
+
+    async def _end(self, session: Session) -> None:
+        await self._filesystem.seal_all()
+        self._sessions.close(session.id)
+        await self._settled()
+
+    async def attached(self, request: PlaceRequest, _peer: Peer) -> Document:
+        replaced = self._sessions.attached(request.id, request.place)
+        for other in replaced:
+            if not other.places:  # what it had is covered, and nobody can reach it any more
+                await self._end(other)
+        return self._sessions.get(request.id).document()
+
+    async def detached(self, request: PlaceRequest, _peer: Peer) -> Document:
+        return self._sessions.detached(request.id, request.place).document()
+
+    # Switching
+
+    async def switch(self, request: SwitchRequest, peer: Peer) -> Document:
+        """The session, with the mount that belongs in every one of its places, if there is one to make."""
+        by = Place("", 0, peer.pid, start_of(peer.pid))
+        session = await self._switching.prepare(request.id, request.actor, request.tenant, by)
+        assert session.pending is not None
+        return session.document() | {"mount": msgspec.to_builtins(session.pending.attached)}
+
+    async def switched(self, request: SessionRequest, _peer: Peer) -> Document:
+        return (await self._switching.commit(request.id)).document()
+
+    async def switch_failed(self, request: SessionRequest, _peer: Peer) -> Document:
+        return self._switching.cancel(request.id).document()
+
+    # Who is left
+
+    async def _gone(self) -> set[str]:
+        """The ids of sessions that were attached, and have nobody left in any of their places."""
+        if not any(session.places for session in self._sessions.every()):
+            return set()
+        held = await trio.to_thread.run_sync(self._held)
+        own = namespace_of(os.getpid())
+        return {
+            session.id
+            for session in self._sessions.every()
+            if session.places and all(map(partial(_is_gone, session, held, own), session.places))
+        }
+
+    def _held(self) -> Held:
+        hub = top_mount(read_mounts(), self._mount)
+        return held_sessions(hub.device) if hub is not None else {}
+
+
+def _is_gone(session: Session, held: Held, own: int, place: Place) -> bool:
+    return is_gone(session.id, place, held, own)
+
+
+def _state(session: Session, gone: set[str]) -> str:
+    if session.id in gone:
+        return "gone"
+    return "attached" if session.places else "open"
+
+
+def _taking(request: type[Request], method: Callable[[Request, Peer], Awaitable[object]]) -> Handler:
+    """The handler that gives `method` its parameters as a `request`."""
+
+    async def handler(params: dict[str, object], peer: Peer, _notify: Notify) -> object:
+        try:
+            decoded = msgspec.convert(params, request)
+        except msgspec.ValidationError as error:
+            raise UsageError(f"wrong parameters: {error}") from error
+        return await method(decoded, peer)
+
+    return handler
