@@ -70,7 +70,7 @@ class FileWork:
                 os.read(descriptor, SIZE)
                 os.close(descriptor)
 
-            return each(1000, once)
+            return each(300, once)
 
     def grep(self) -> float:
         begun = time.perf_counter()

@@ -3,7 +3,6 @@
 import contextlib
 from collections.abc import Callable, Iterator
 from functools import partial
-from statistics import median
 from typing import Literal
 
 import msgspec
@@ -24,13 +23,14 @@ class Peers:
 
     def __init__(self, contenders: list[Contender]) -> None:
         self._works = {contender.name: FileWork(contender.path) for contender in contenders}
-        self.versions = {contender.name: contender.version() for contender in contenders}
+        self.versions = dict.fromkeys(("engramfs", "ext4", "bindfs", "JuiceFS"), "not installed")
+        self.versions |= {contender.name: contender.version() for contender in contenders}
 
     def figures(self) -> Iterator[Figure]:
         """One after the other, as they are measured."""
         of = FileWork
-        yield self._time("open+read 4 KiB+close, warm", of.open_read_close, _READ, "µs", rounds=21)
-        yield self._time("grep -r over 1,000 files, warm", of.grep, _READ, "ms", rounds=15)
+        yield self._time("open+read 4 KiB+close, warm", of.open_read_close, _READ, "µs", rounds=81)
+        yield self._time("grep -r over 1,000 files, warm", of.grep, _READ, "ms", rounds=31)
         yield self._time("stat, warm", of.stat, _DISK, "µs", rounds=15)
         yield self._time("lookup of a missing name, warm", of.look_up_missing, _DISK, "µs", rounds=9)
         yield self._time("create+write 4 KiB+close", of.create_write_close, _WRITE, "µs", 11, _SETTLE)
@@ -47,10 +47,10 @@ class Peers:
         rounds: int,
         settle: float = 0.0,
     ) -> Figure:
-        seconds = in_turns(self._turns(work), rounds, settle=settle, choose=median if settle else min)
+        seconds = in_turns(self._turns(work), rounds, settle=settle)
         factor = {"µs": 1e6, "ms": 1e3}[unit]
         figure = _figure(name, unit, {who: each * factor for who, each in seconds.items()}, targets)
-        note = f"the {'median' if settle else 'best'} of {rounds} turns of each"
+        note = f"the median of {rounds} turns of each"
         return msgspec.structs.replace(figure, note=note)
 
     def _reading_rate(self) -> Figure:

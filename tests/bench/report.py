@@ -22,7 +22,8 @@ def report(figures: Sequence[Figure], versions: dict[str, str], directory: str) 
     return Report(
         date=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         machine=f"{_processor()}, {os.cpu_count()} cores, {_memory() >> 30} GiB; "
-        f"Linux {os.uname().release}; Python {platform.python_version()}; {_filesystem(directory)} disk",
+        f"Linux {os.uname().release}; Python {platform.python_version()}; {_filesystem(directory)} disk; "
+        f"load {os.getloadavg()[2]:.1f}",
         versions=versions,
         figures=tuple(figures),
     )

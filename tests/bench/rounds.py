@@ -16,9 +16,6 @@ def in_turns(
 ) -> dict[str, float]:
     """The median turn of each contender, or the one that `choose` takes, in seconds an operation.
 
-    `min` is for short work without a disk: whether two processes happen to share a core, and what else
-    runs, makes a turn slower by half, for each contender at another time.
-
     A round in which nothing is counted goes before, and every other round is in reverse order. What a
     contender put off (sealing, uploading) it does in the `settle` seconds after its turn, in nobody's.
     """
