@@ -42,6 +42,7 @@ def test_a_backup_is_a_state_directory_with_everything(book: Book, tmp_path: Pat
         assert [one.position for one in JournalScan(copy.journal_path)] == [1, 2]
         assert os.path.isdir(copy.spool_path)
         restored.write(a=b"goes on")
+    journal.close()
     assert book.tree()[b"a"].size == 5
 
 
@@ -100,6 +101,7 @@ def test_what_was_acknowledged_before_is_in_the_copy_while_a_worker_seals_and_cl
     finally:
         stop.set()
         worker.join()
+        journal.close()
 
 
 def _check(directory: Path, book: Book, before: int) -> None:

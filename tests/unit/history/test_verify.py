@@ -1,6 +1,6 @@
 """`verify` finds each kind of damage, names the store and the path, and changes nothing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -318,8 +318,10 @@ class Journalled:
 
 
 @pytest.fixture
-def journalled(written: Book) -> Journalled:
-    return Journalled(written.repository)
+def journalled(written: Book) -> Iterator[Journalled]:
+    journalled = Journalled(written.repository)
+    yield journalled
+    journalled.journal.close()
 
 
 def test_a_journal_in_use_is_read_and_left_as_it_is(journalled: Journalled, written: Book) -> None:
