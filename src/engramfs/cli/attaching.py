@@ -66,20 +66,27 @@ def attach(invocation: Invocation, session: Document, place: "Place", *, over: b
 
 
 def detach_from(invocation: Invocation, session: Document, places: list["Place"]) -> list[str]:
-    """Take the mounts of `session` off at `places`, as far as these are there, and tell the daemon."""
+    """Take the mounts of `session` off at `places`, and tell the daemon; where they were."""
     import msgspec
 
+    taken = take_off(invocation, session, places)
+    for place in places:
+        invocation.client.call("session.detached", id=session["id"], place=msgspec.to_builtins(place))
+    return taken
+
+
+def take_off(invocation: Invocation, session: Document, places: list["Place"]) -> list[str]:
+    """Take the mounts of `session` off at `places`, as far as anybody is left there; where they were."""
     from engramfs.errors import NotFound
     from engramfs.mount.detach import detach_session
     from engramfs.mount.visit import visit
 
     plans = mount_plans(session)
     taken: list[str] = []
-    for place, way in zip(places, ways(invocation, session, places), strict=True):
+    for way in ways(invocation, session, places):
         if way is not None:
             with contextlib.suppress(NotFound):
                 taken += visit(way.pid, lambda directory: detach_session(directory, plans), way.root)
-        invocation.client.call("session.detached", id=session["id"], place=msgspec.to_builtins(place))
     return taken
 
 

@@ -155,6 +155,6 @@ def _close_gone(invocation: Invocation) -> list[Document]:
     sessions = invocation.client.call("session.list")
     for session in sessions:
         if session["state"] == "gone":
-            attaching.detach_from(invocation, session, attaching.places_of(session))
+            attaching.take_off(invocation, session, attaching.places_of(session))
     closed: list[Document] = invocation.client.call("session.close_gone")
     return closed

@@ -49,7 +49,7 @@ def way_to(session: str, place: Place, held: Held, daemon: int) -> Way | None:
     """The way to `place`, or None when nobody is left there. `daemon` is a process in its own namespace."""
     if place.pid is not None and lives(place.pid, place.started) and _is_in(place):
         return Way(place.pid, "/")
-    if place.pid is None and namespace_of(daemon) == place.namespace:
+    if namespace_of(daemon) == place.namespace:
         return Way(daemon, place.root)
     holder = held.get(session, {}).get(place.namespace)
     return Way(holder, "/" if place.pid is not None else place.root) if holder is not None else None

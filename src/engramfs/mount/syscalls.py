@@ -111,6 +111,12 @@ def drop_capability(number: int) -> None:
         _checked(_libc.prctl(PR_CAPBSET_DROP, ctypes.c_ulong(number), 0, 0, 0), "prctl")
 
 
+def set_filesystem_ids(uid: int, gid: int) -> None:
+    """setfsgid(2), setfsuid(2): who this process is to filesystems. They report no errors."""
+    _libc.setfsgid(ctypes.c_uint(gid))
+    _libc.setfsuid(ctypes.c_uint(uid))
+
+
 def open_tree(directory: int, path: str, *, clone: bool = True) -> int:
     """open_tree(2): a descriptor of the mount at `path`, or of a detached copy of it (`clone`)."""
     flags = os.O_CLOEXEC | (OPEN_TREE_CLONE if clone else 0) | (0 if path else AT_EMPTY_PATH)

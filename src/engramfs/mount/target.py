@@ -117,15 +117,28 @@ def require_kind(descriptor: int, shown: str, *, directory: bool) -> None:
 
 
 def require_empty(descriptor: int, shown: str, *, directory: bool) -> None:
-    """Raise `Conflict` when the mount point holds something that a mount would hide."""
-    if directory:
-        listing = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=descriptor)
-        try:
-            with os.scandir(listing) as entries:
-                holds_something = next(entries, None) is not None
-        finally:
-            os.close(listing)
-    else:
-        holds_something = os.fstat(descriptor).st_size > 0
-    if holds_something:
+    """Raise `Conflict` when the mount point holds something that a mount would hide.
+
+    Directories in it that are empty are nothing: mount points made beforehand look like that.
+    """
+    if _holds_something(descriptor) if directory else os.fstat(descriptor).st_size:
         raise Conflict(f"{shown} exists and is not empty; move it away, or cover it with --over")
+
+
+def _holds_something(directory: int, depth: int = 8) -> bool:
+    listing = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
+    try:
+        with os.scandir(listing) as entries:
+            for entry in entries:
+                if not depth or not entry.is_dir(follow_symlinks=False):
+                    return True
+                flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+                below = os.open(entry.name, flags, dir_fd=listing)
+                try:
+                    if _holds_something(below, depth - 1):
+                        return True
+                finally:
+                    os.close(below)
+        return False
+    finally:
+        os.close(listing)

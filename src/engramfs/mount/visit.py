@@ -9,7 +9,7 @@ import os
 import pickle
 import struct
 from collections.abc import Callable, Generator
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from engramfs.errors import EngramError, NotFound, Unavailable
 from engramfs.mount import syscalls
@@ -31,6 +31,7 @@ class Visit:
 
     def __init__(self, pid: int, steps: Steps, root: str = "/") -> None:
         directory, namespace = _open_process(pid, root)
+        owner = owner_of(pid)
         theirs_in, self._go = os.pipe()
         self._answers, theirs_out = os.pipe()
         self._child = os.fork()
@@ -38,7 +39,8 @@ class Visit:
             os.close(self._go)
             os.close(self._answers)
             name = f"/proc/{pid}/root{root.rstrip('/')}"
-            _serve(name, directory, namespace, steps, theirs_in, theirs_out)
+            sandbox = _Sandbox(name, directory, namespace, owner)
+            _serve(sandbox, steps, theirs_in, theirs_out)
         for descriptor in (directory, namespace, theirs_in, theirs_out):
             os.close(descriptor)
 
@@ -101,14 +103,37 @@ def _open_process(pid: int, root: str) -> tuple[int, int]:
         raise Unavailable(f"cannot enter process {pid}: {error.strerror}; run as root") from error
 
 
-def _serve(name: str, root: int, namespace: int, steps: Steps, go: int, answers: int) -> NoReturn:
+def owner_of(pid: int) -> tuple[int, int]:
+    """Our names of uid and gid 0 in the user namespace of a process, or of the first that it knows."""
+    return _first_id(pid, "uid"), _first_id(pid, "gid")
+
+
+def _first_id(pid: int, what: str) -> int:
     try:
-        with RootDirectory(name, root) as directory:  # opens /proc while it is there
+        with open(f"/proc/{pid}/{what}_map", encoding="ascii") as lines:
+            ranges = sorted([int(number) for number in line.split()] for line in lines)
+    except OSError:
+        return 0
+    return ranges[0][1] if ranges else 0
+
+
+class _Sandbox(NamedTuple):
+    """What the child enters: descriptors of a root directory and a mount namespace; who it is there."""
+
+    name: str
+    root: int
+    namespace: int
+    owner: tuple[int, int]
+
+
+def _serve(sandbox: _Sandbox, steps: Steps, go: int, answers: int) -> NoReturn:
+    try:
+        with RootDirectory(sandbox.name, sandbox.root) as directory:  # opens /proc while it is there
             running: Generator[None, None, Any] | None = None
             while os.read(go, 1):
                 try:
                     if running is None:
-                        _enter(namespace, name)
+                        _enter(sandbox)
                         running = steps(directory)
                     next(running)
                     _answer(answers, None)
@@ -120,11 +145,16 @@ def _serve(name: str, root: int, namespace: int, steps: Steps, go: int, answers:
         os._exit(0)
 
 
-def _enter(namespace: int, name: str) -> None:
+def _enter(sandbox: _Sandbox) -> None:
+    """Move into the mount namespace. What is made there belongs to root of the sandbox."""
     try:
-        syscalls.setns(namespace, syscalls.CLONE_NEWNS)
+        syscalls.setns(sandbox.namespace, syscalls.CLONE_NEWNS)
     except OSError as error:
-        raise Unavailable(f"cannot enter {name}: {error.strerror}; run as root (CAP_SYS_ADMIN)") from error
+        raise Unavailable(
+            f"cannot enter {sandbox.name}: {error.strerror}; run as root (CAP_SYS_ADMIN)"
+        ) from error
+    if sandbox.owner != (0, 0):
+        syscalls.set_filesystem_ids(*sandbox.owner)
 
 
 def _answer(descriptor: int, value: object) -> None:

@@ -62,9 +62,10 @@ def test_the_uppermost_of_stacked_mounts_is_what_a_process_meets(
     syscalls.mount("upper", point, "tmpfs", 0)
     try:
         found = top_mount(read_mounts(), point)
-        descriptor = os.open(point, os.O_PATH)
+        descriptor, proc = os.open(point, os.O_PATH), Proc()
         assert found is not None
-        assert (found.source, found.id) == ("upper", Proc().mount_id(descriptor))
+        assert (found.source, found.id) == ("upper", proc.mount_id(descriptor))
+        proc.close()
         os.close(descriptor)
         assert top_mount(reversed(read_mounts()), point) == found, "the order of lines must not matter"
     finally:

@@ -1,0 +1,47 @@
+"""A daemon that runs already, for tests whose sessions and sandboxes are their own."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from ..harness.daemon import Daemon
+from ..harness.inside import Inside
+from .session import Session
+
+Start = Callable[..., Inside]
+
+
+@pytest.fixture(scope="session")
+def served(shared_daemon: Daemon) -> Daemon:
+    """The shared daemon, started."""
+    shared_daemon.up(agent="first", actor="first")
+    return shared_daemon
+
+
+@pytest.fixture
+def session(served: Daemon, request: pytest.FixtureRequest) -> Iterator[Session]:
+    """A session of an actor and an agent of the test's own, with an empty root directory."""
+    name = re.sub(r"\W+", "-", request.node.name)[:100]
+    root = f"/mnt/{name}"
+    served.inside.call("os.makedirs", root)
+    opened = served.json("session", "open", "--agent", f"a-{name}", "--actor", name)
+    yield Session(served, root, opened)
+    for left in served.client.call("session.list"):
+        if left["agent"] == f"a-{name}":
+            served.ok("session", "close", left["id"])
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Starts sandboxes: processes in mount namespaces of their own."""
+    started: list[Inside] = []
+
+    def start(**how: Any) -> Inside:
+        started.append(Inside(**how))
+        return started[-1]
+
+    yield start
+    for sandbox in started:
+        sandbox.close()
