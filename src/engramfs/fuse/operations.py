@@ -224,8 +224,11 @@ class Operations(pyfuse3.Operations):
     @guarded
     async def open(self, inode: int, flags: int, ctx: pyfuse3.RequestContext) -> pyfuse3.FileInfo:
         view, node = self._find(inode)
-        write = is_writing(flags)
-        opened = view.open(node, write=write, truncate=bool(flags & os.O_TRUNC))
+        write, truncate = is_writing(flags), bool(flags & os.O_TRUNC)
+        if truncate:
+            with trio.CancelScope(shield=True):
+                await view.thawed(node)
+        opened = view.open(node, write=write, truncate=truncate)
         view.opened(node)
         return pyfuse3.FileInfo(
             fh=_handle(inode, flags),

@@ -20,7 +20,7 @@ class Kind(IntEnum):
 _TYPE_BITS = {Kind.FILE: stat.S_IFREG, Kind.DIRECTORY: stat.S_IFDIR, Kind.SYMLINK: stat.S_IFLNK}
 
 
-class Entry(msgspec.Struct, frozen=True, array_like=True):
+class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A file, directory or symlink as one name of a tree shows it.
 
     A node with several names (hard links) has an equal entry under each. `origin` is the lasting

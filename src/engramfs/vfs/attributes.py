@@ -9,7 +9,7 @@ LONG = 3600.0  # seconds; what changes through us alone, so that every change in
 BLOCK = 4096
 
 
-class Attributes(msgspec.Struct, frozen=True):
+class Attributes(msgspec.Struct, frozen=True, gc=False):
     """What `stat` shows, and for how long (seconds) the kernel may believe it."""
 
     inode: int
@@ -36,14 +36,14 @@ class SetAttributes(msgspec.Struct, frozen=True):
     mtime: int | None = None
 
 
-class Opened(msgspec.Struct, frozen=True):
+class Opened(msgspec.Struct, frozen=True, gc=False):
     """How the kernel is to treat the file that was opened."""
 
     keep_cache: bool  # its cached pages are still good
     direct: bool = False  # its size is not known beforehand: no page cache at all
 
 
-class Listed(msgspec.Struct, frozen=True):
+class Listed(msgspec.Struct, frozen=True, gc=False):
     """One name of a directory. `cookie` orders the names and outlives insertions and removals."""
 
     cookie: int

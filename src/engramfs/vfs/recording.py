@@ -26,6 +26,7 @@ from engramfs.model.names import printable
 from engramfs.model.operation import Update
 from engramfs.storage import blobs
 from engramfs.storage.journal import INLINE
+from engramfs.storage.protocol import Writer
 from engramfs.vfs.cut import Cut
 from engramfs.vfs.node import Node
 from engramfs.vfs.open_file import OpenFile
@@ -168,7 +169,7 @@ class Recorder:
             while True:
                 digest = await trio.to_thread.run_sync(spool.digest)
                 if digest != node.entry.digest:
-                    await writer.run(partial(blobs.put, digest=digest, parts=spool.pieces()))
+                    await writer.run(partial(_put_blob, digest=digest, spool=spool))
                 self._view.check_open()
                 if not node.places or file.spool is not spool:
                     return
@@ -180,6 +181,8 @@ class Recorder:
         finally:
             file.frozen.set()
             file.frozen = None
+            if self._view.revoked:
+                self.discard(file)
 
     def _merge_append(self, file: OpenFile, spool: Spool) -> Spool | None:
         """Put what was only added here after what another author added; the new spool, if that was so."""
@@ -236,3 +239,8 @@ class Recorder:
         self._store.record(
             view.number, view.author, Update(entry), content=content, closed=True, overwrites=overwrites
         )
+
+
+def _put_blob(writer: Writer, digest: bytes, spool: Spool) -> None:
+    """A transaction may run twice (when the map had to grow), so the pieces are read anew each time."""
+    blobs.put(writer, digest, spool.pieces())

@@ -187,6 +187,9 @@ class View:
     async def set_attributes(self, node: int, wanted: SetAttributes) -> Attributes:
         raise ReadOnly
 
+    async def thawed(self, _node: int) -> None:
+        """Wait until the content may be changed; here it never changes."""
+
     async def write(self, node: int, offset: int, data: bytes, *, at_end: bool = False) -> int:
         raise ReadOnly
 

@@ -349,6 +349,12 @@ class WritableView(LiveView):
             file = self.files[node] = OpenFile(self.node(node))
         return file
 
+    async def thawed(self, node: int) -> None:
+        """Before `open` with `truncate`: a content that is being recorded stays whole until it is."""
+        file = self.files.get(node)
+        if file is not None:
+            await file.thawed()
+
     async def write(self, node: int, offset: int, data: bytes, *, at_end: bool = False) -> int:
         """With `at_end` (O_APPEND) the end counts, not `offset`: the kernel may not know of it yet."""
         self.check_writable()
@@ -383,7 +389,8 @@ class WritableView(LiveView):
         """The session ends: open files are given up, and its transient names with it."""
         self._remember_what_is_lost()
         for file in self.files.values():
-            self._recorder.discard(file)
+            if file.frozen is None:  # else a thread is reading it, and it goes when that has ended
+                self._recorder.discard(file)
             if not file.node.born:
                 self._drop_names(file.node)
         self.revoked = True
