@@ -34,6 +34,7 @@ MODULES = {
         "log": "log",
         "show": "show",
         "diff": "diff",
+        "restart": "restart",
         "restore": "restore",
         "stat": "stat",
         "verify": "verify",

@@ -38,6 +38,8 @@ from engramfs.errors import Busy, EngramError
 from engramfs.mount.hub import Connection, can_resend, clear_dead, clear_stale
 
 START_LIMIT = 90.0  # seconds until READY=1: a long journal may have to be replayed
+HANG_LIMIT = 5.0  # seconds between two signs of life of a worker that gave one
+KILL_LIMIT = 2.0  # seconds from SIGKILL to the worker's end
 STOP_LIMIT = 10.0  # seconds from SIGTERM to the worker's end
 ORPHAN_LIMIT = 5.0  # seconds that the worker of a killed keeper is given to end
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -89,6 +91,7 @@ class Keeper:
         self._ended: set[int] = set()  # connections of which a mount may be left
         self._was_ready = False
         self._stopping = False
+        self._was_killed = self._is_watched = False  # of the present worker
         self._worker: WorkerProcess | None = None
         self._deadline: float | None = None
         self._reattaching: tuple[int, int] | None = None  # pid, pidfd
@@ -154,7 +157,7 @@ class Keeper:
     def _start(self, connection: Connection) -> WorkerProcess:
         environment = {
             **os.environ,
-            **self._manager.watchdog,
+            "WATCHDOG_USEC": str(int(min(self._manager.watchdog or HANG_LIMIT, HANG_LIMIT) * 1e6)),
             "NOTIFY_SOCKET": self._notifications.address,
             "ENGRAMFS_RESTARTS": str(self._restarts),
             "ENGRAMFS_LAST_CRASH": self._last_end,
@@ -166,7 +169,7 @@ class Keeper:
         return worker
 
     def _run_to_end(self, worker: WorkerProcess, connection: Connection) -> None:
-        self._worker = worker
+        self._worker, self._was_killed, self._is_watched = worker, False, False
         self._deadline = time.monotonic() + START_LIMIT
         self._selector.register(worker.stderr, selectors.EVENT_READ, lambda: self._on_stderr(worker))
         self._selector.register(worker.exited, selectors.EVENT_READ, worker.reap)
@@ -174,10 +177,7 @@ class Keeper:
             while worker.status is None:
                 self._wait(self._deadline)
                 if self._deadline is not None and time.monotonic() >= self._deadline:
-                    self._deadline = None
-                    log(f"worker {worker.pid} is late; it is killed")
-                    worker.signal(signal.SIGKILL)
-                    connection.abort()  # or a worker that waits for its own mount would stay
+                    self._end_late(worker, connection)
         finally:
             worker.signal(signal.SIGKILL)
             for descriptor in (worker.stderr, worker.exited):
@@ -185,6 +185,16 @@ class Keeper:
                     self._selector.unregister(descriptor)
             worker.close()
             self._worker = None
+
+    def _end_late(self, worker: WorkerProcess, connection: Connection) -> None:
+        """Kill a worker that is late; the connection too when that alone does not end it."""
+        if self._was_killed:
+            connection.abort()  # a worker that waits for its own mount can only be freed by that
+            self._deadline = None
+            return
+        log(f"worker {worker.pid} is late; it is killed")
+        worker.signal(signal.SIGKILL)
+        self._was_killed, self._deadline = True, time.monotonic() + KILL_LIMIT
 
     def _wait(self, until: float | None) -> None:
         """Handle what has happened by the moment `until`, or wait for the next event."""
@@ -228,7 +238,10 @@ class Keeper:
                     self._reattach()
             if self._reattaching is None:
                 self._manager.tell("READY=1")
-        if message.get("STOPPING") == "1" and self._deadline is None:
+        self._is_watched = self._is_watched or message.get("WATCHDOG") == "1"
+        if self._is_watched and self._ready_since is not None and not self._stopping:
+            self._deadline = time.monotonic() + HANG_LIMIT
+        if message.get("STOPPING") == "1":
             self._deadline = time.monotonic() + STOP_LIMIT
 
     def _reattach(self) -> None:

@@ -35,9 +35,9 @@ class ServiceManager:
             environment.pop(variable, None)
 
     @property
-    def watchdog(self) -> dict[str, str]:
-        """The variable that makes a worker send keep-alives as often as the service manager wants them."""
-        return {} if self._interval is None else {"WATCHDOG_USEC": str(int(self._interval * 2e6))}
+    def watchdog(self) -> float | None:
+        """Seconds within which the service manager wants a sign of life, or None."""
+        return None if self._interval is None else self._interval * 2
 
     def forward(self, message: Mapping[str, str]) -> None:
         """Tell what a worker told, as far as it is true of the whole service."""
