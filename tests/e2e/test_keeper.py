@@ -26,7 +26,7 @@ KEEP = (
     "from engramfs.daemon import keeper\n"
     "from engramfs.errors import EngramError\n"
     "try:\n"
-    "    sys.exit(keeper.run(sys.argv[1], sys.argv[2], worker=sys.argv[3:]))\n"
+    "    sys.exit(keeper.run(sys.argv[1], sys.argv[2], worker=sys.argv[3:], take_over=False))\n"
     "except EngramError as error:\n"
     "    print(error, file=sys.stderr)\n"
     "    sys.exit(error.exit_code)\n"

@@ -45,12 +45,25 @@ ORPHAN_LIMIT = 5.0  # seconds that the worker of a killed keeper is given to end
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-def run(state: str, run: str, config: str | None = None, worker: Sequence[str] | None = None) -> int:
+def run(
+    state: str,
+    run: str,
+    config: str | None = None,
+    worker: Sequence[str] | None = None,
+    *,
+    take_over: bool | None = None,
+) -> int:
     """Keep a worker running in the foreground until it is stopped; returns the exit code.
 
-    `worker` is the command to keep, by default `engramfs.daemon.worker` for the same places. Raises
-    `Busy` when a daemon runs there already, `Unavailable` when nothing can be mounted.
+    `worker` is the command to keep, by default `engramfs.daemon.worker` for the same places. With
+    `take_over` a worker goes on with the connection of the one before; by default, where the kernel can
+    repeat requests. Raises `Busy` when a daemon runs there already, `Unavailable` when nothing can be
+    mounted.
     """
+    if take_over is None:
+        take_over = can_resend()
+        if not take_over:
+            log("this kernel is older than 6.9: when a worker crashes, what is open is closed (ENOTCONN)")
     places = ["--state", os.path.abspath(state), "--run", os.path.abspath(run)]
     if config is not None:
         places += ["--config", os.path.abspath(config)]
@@ -62,7 +75,7 @@ def run(state: str, run: str, config: str | None = None, worker: Sequence[str] |
         if clear_stale(directory.hub, patience=ORPHAN_LIMIT):
             log(f"removed the stale mount of a dead daemon at {directory.hub}")
         with control_socket.listening(directory.path, manager.control) as control:
-            return Keeper(directory, control, command, manager).keep()
+            return Keeper(directory, control, command, manager, take_over=take_over).keep()
     finally:
         directory.close()
 
@@ -76,11 +89,14 @@ class Keeper:
         control: socket.socket,
         command: Sequence[str],
         manager: ServiceManager,
+        *,
+        take_over: bool,
     ) -> None:
         self._directory = directory
         self._control = control
         self._command = command
         self._manager = manager
+        self._take_over = take_over
         self._notifications = Notifications()
         self._selector = selectors.DefaultSelector()
         self._crashes = Crashes()
@@ -152,7 +168,7 @@ class Keeper:
                 self._connection = None
 
     def _can_be_taken_over(self, connection: Connection) -> bool:
-        return connection.served and can_resend() and not self._crashes.connection_is_suspect
+        return connection.served and self._take_over and not self._crashes.connection_is_suspect
 
     def _start(self, connection: Connection) -> WorkerProcess:
         environment = {

@@ -41,7 +41,8 @@ class ServiceManager:
 
     def forward(self, message: Mapping[str, str]) -> None:
         """Tell what a worker told, as far as it is true of the whole service."""
-        lines = [f"{key}={message[key]}" for key in _FORWARDED if key in message]
+        wanted = [key for key in _FORWARDED if key != "WATCHDOG" or self._interval is not None]
+        lines = [f"{key}={message[key]}" for key in wanted if key in message]
         if lines:
             self.tell(*lines)
 
