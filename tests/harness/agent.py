@@ -6,6 +6,7 @@ named without a module. Run as a script, by `inside`; imports nothing but the st
 """
 
 import contextlib
+import ctypes
 import hashlib
 import importlib
 import os
@@ -73,6 +74,44 @@ def make_files(directory: str, names: list[str]) -> None:
     """Empty files."""
     for name in names:
         os.mknod(os.path.join(directory, name))
+
+
+Outcome = tuple[bool, Any]  # (True, result), or (False, errno)
+
+
+def _outcome(function: Callable[..., Any], *arguments: object) -> Outcome:
+    try:
+        return True, function(*arguments)
+    except OSError as error:
+        return False, error.errno
+
+
+def in_each(roots: list[bytes], name: str, *arguments: object) -> list[Outcome]:
+    """Call a function once for each root; a path that begins with `@/` lies below the root."""
+
+    def below(root: bytes, argument: object) -> object:
+        is_path = isinstance(argument, bytes) and argument.startswith(b"@/")
+        return root + argument[1:] if isinstance(argument, bytes) and is_path else argument
+
+    function = _find(name)
+    return [_outcome(function, *(below(root, argument) for argument in arguments)) for root in roots]
+
+
+def on_each(descriptors: list[int], name: str, *arguments: object) -> list[Outcome]:
+    """Call a function once for each descriptor."""
+    return [_outcome(_find(name), descriptor, *arguments) for descriptor in descriptors]
+
+
+def exchange(path: bytes, other: bytes) -> None:
+    """renameat2(2) with RENAME_EXCHANGE."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.renameat2(-100, path, -100, other, 2):
+        raise OSError(ctypes.get_errno(), "renameat2")
+
+
+def content_of(descriptor: int) -> tuple[int, bytes]:
+    """Inode number and content of what is open, be it for writing alone."""
+    return os.fstat(descriptor).st_ino, read(f"/proc/self/fd/{descriptor}")
 
 
 def run(
