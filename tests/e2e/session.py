@@ -20,6 +20,11 @@ class Session:
         self.root = root
 
     @property
+    def other(self) -> str:
+        """Another actor, of whom no other test knows."""
+        return f"{self.actor}-other"[-100:]
+
+    @property
     def user(self) -> str:
         return f"{self.root}/memories/user"
 
