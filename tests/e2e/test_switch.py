@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,7 +90,7 @@ def test_descriptors_of_the_old_actor_are_stale_and_what_was_cached_is_gone(sess
     assert inside.call("os.pread", version, 5, 0) == b"# Mem"
     inside.call("os.listdir", directory)
     session.switch(session.other)
-    stale = [
+    stale: list[Any] = [
         ("os.pread", read, 5, 0),
         ("os.pread", version, 5, 0),
         ("os.pwrite", write, b"x", 0),
