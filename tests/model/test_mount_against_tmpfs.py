@@ -1,7 +1,7 @@
 """Random operations on a mount: it answers as a tmpfs does, and its versions are what a small model says.
 
-Only `seal` and `sync` make versions here. Beside the tmpfs the model knows, for each file, its content at its
-last close: a version holds exactly that, and nothing of a file that was never closed.
+Versions are made only when a rule asks for one. Beside the tmpfs the model knows, for each file, its
+content at its last close: a version holds exactly that, and nothing of a file that was never closed.
 """
 
 import os
@@ -13,6 +13,7 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
+    initialize,
     invariant,
     precondition,
     rule,
@@ -27,6 +28,7 @@ from ..harness.daemon import ROOTS, Daemon, Place
 
 ONLY_WHEN_ASKED = '[batch]\nquiet = "1h"\nmax_age = "1h"\n'
 NAMES = ["a", "b", "c", "d", "d/a", "d/b", "d/e", "d/e/a", "x~", ".tmp-1", ".tmp-1/a", ".tmp-1/d"]
+FLAGS = [0, os.O_CREAT, os.O_CREAT | os.O_EXCL, os.O_TRUNC]
 SIZES = [0, 1, 10, 4095, 4096, 70_000]
 paths = st.sampled_from([name.encode() for name in NAMES])
 contents = st.builds(lambda size, byte: bytes([byte]) * size, st.sampled_from(SIZES), st.integers(1, 255))
@@ -100,6 +102,11 @@ class MountAgainstTmpfs(RuleBasedStateMachine):
     def _is_directory(self, path: bytes) -> bool:
         return bool(self.inside.call("os.path.isdir", os.path.join(self.top.encode(), path)))
 
+    @initialize(content=contents)
+    def begin_with_something(self, content: bytes) -> None:
+        self._each("os.mkdir", b"@/d")
+        self.save(b"d/a", content, append=False, seal=True)
+
     # Names
 
     @rule(path=paths)
@@ -122,10 +129,11 @@ class MountAgainstTmpfs(RuleBasedStateMachine):
     def link(self, path: bytes, new: bytes) -> None:
         self._each("os.link", b"@/" + path, b"@/" + new)
 
-    @rule(path=paths, new=paths)
-    def rename(self, path: bytes, new: bytes) -> None:
+    @rule(path=paths, new=paths, seal=st.booleans())
+    def rename(self, path: bytes, new: bytes, seal: bool) -> None:
         if not self._leaves_the_log(path, new):
             self._each("os.rename", b"@/" + path, b"@/" + new)
+            self._seal(seal)
 
     @rule(path=paths, other=paths)
     def exchange(self, path: bytes, other: bytes) -> None:
@@ -142,26 +150,33 @@ class MountAgainstTmpfs(RuleBasedStateMachine):
 
     # Content
 
-    @rule(path=paths, content=contents, append=st.booleans())
-    def save(self, path: bytes, content: bytes, append: bool) -> None:
+    @rule(path=paths, content=contents, append=st.booleans(), seal=st.booleans())
+    def save(self, path: bytes, content: bytes, append: bool, seal: bool) -> None:
         """What `>` and `>>` do."""
         flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else os.O_TRUNC)
         opened = self._each("os.open", b"@/" + path, flags, 0o644)
         if opened:
             self._on(list(opened), "os.write", content)
             self._close(list(opened))
+            self._seal(seal)
 
-    @rule(path=paths, flags=st.sampled_from([0, os.O_CREAT, os.O_CREAT | os.O_EXCL, os.O_TRUNC]))
-    def begin(self, path: bytes, flags: int) -> None:
+    @rule(
+        path=paths,
+        seal=st.booleans(),
+        flags=st.sampled_from([0, os.O_CREAT, os.O_CREAT | os.O_EXCL, os.O_TRUNC]),
+    )
+    def begin(self, path: bytes, flags: int, seal: bool) -> None:
         """Open, and leave it open."""
         opened = self._each("os.open", b"@/" + path, flags | os.O_RDWR, 0o644)
         if opened:
             self.open.append(list(opened))
+            self._seal(seal)
 
     @precondition(lambda self: self.open)
-    @rule(data=st.data(), content=contents, offset=st.sampled_from([0, 3, 4096, 80_000]))
-    def write(self, data: st.DataObject, content: bytes, offset: int) -> None:
+    @rule(data=st.data(), content=contents, offset=st.sampled_from([0, 3, 4096]), seal=st.booleans())
+    def write(self, data: st.DataObject, content: bytes, offset: int, seal: bool) -> None:
         self._on(data.draw(st.sampled_from(self.open)), "os.pwrite", content, offset)
+        self._seal(seal)
 
     @precondition(lambda self: self.open)
     @rule(data=st.data(), size=st.sampled_from(SIZES))
@@ -193,10 +208,10 @@ class MountAgainstTmpfs(RuleBasedStateMachine):
 
     # Versions
 
-    @rule()
-    def seal(self) -> None:
-        self.place.daemon.barrier()
-        self._check_version()
+    def _seal(self, seal: bool = True) -> None:
+        if seal:
+            self.place.daemon.barrier()
+            self._check_version()
 
     @precondition(lambda self: self.open)
     @rule(data=st.data())
@@ -204,8 +219,7 @@ class MountAgainstTmpfs(RuleBasedStateMachine):
         descriptors = data.draw(st.sampled_from(self.open))
         self._on(descriptors, "os.fsync")
         self.model.closes(descriptors[1])
-        self.place.daemon.barrier()
-        self._check_version()
+        self._seal()
 
     def _head(self) -> int:
         with Repository.open(self.place.daemon.state) as repository, repository.engine.reading() as reader:
