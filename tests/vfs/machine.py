@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import trio
 
-from engramfs.errors import NoEntry
+from engramfs.errors import NoEntry, StorageError
 from engramfs.history import catalog, log
 from engramfs.history.repository import Repository
 from engramfs.history.tree import tree_at, walk
@@ -98,8 +98,7 @@ class Machine:
     async def stop(self) -> None:
         """As a worker stops in order: what is open is sealed."""
         if self.is_running:
-            with trio.fail_after(10):
-                await self.filesystem.seal_all()
+            await self.seal()
             self.crash()
 
     def crash(self) -> None:
@@ -135,9 +134,13 @@ class Machine:
         return self.filesystem.store(store)
 
     async def seal(self) -> None:
-        """Everything that was closed is in the log when this returns."""
+        """Everything that was closed is in the log when this returns, once the disk takes it."""
         with trio.fail_after(10):
-            await self.filesystem.seal_all()
+            while True:
+                try:
+                    return await self.filesystem.seal_all()
+                except StorageError:
+                    await trio.sleep(0.05)
 
     # Programs
 

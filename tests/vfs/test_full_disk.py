@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 import trio
 
-from engramfs.errors import Full
+from engramfs.errors import Full, StorageError
 
 from .conftest import Boot
 from .machine import Machine, Program, eventually
@@ -88,6 +88,17 @@ async def test_what_finds_no_room_in_the_journal_is_refused_and_changes_nothing(
 def _make_directories(program: Program) -> None:
     for number in range(200):
         program.mkdir(f"{'n' * 200}{number}")
+
+
+async def test_who_asks_for_a_seal_is_told_that_the_disk_is_full(disk: SmallDisk, machine: Machine) -> None:
+    opened = machine.writes().create("other")
+    await opened.write(os.urandom(60_000))
+    disk.fill(leave=80 << 10)
+    await opened.close()
+    with trio.fail_after(5), pytest.raises(StorageError, match="is in the journal"):
+        await machine.filesystem.seal_all()
+    disk.clear()
+    await machine.seal()
 
 
 async def test_sync_does_not_wait_for_a_disk_to_be_cleared(disk: SmallDisk, machine: Machine) -> None:

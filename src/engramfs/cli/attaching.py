@@ -52,8 +52,6 @@ def attach_missing(invocation: Invocation, session: Document, root: str, daemon:
 
 def attach(invocation: Invocation, session: Document, place: "Place", *, over: bool = False) -> list[str]:
     """Attach all of `session` at `place`, here or in another process's namespace, and tell the daemon."""
-    import msgspec
-
     from engramfs.mount.attach import attach_session, attach_to_process
 
     hub, daemon, plans = hub_point(invocation), daemon_pid(invocation), mount_plans(session)
@@ -61,17 +59,15 @@ def attach(invocation: Invocation, session: Document, place: "Place", *, over: b
         paths = attach_session(hub, daemon, place.root, plans, over=over)
     else:
         paths = attach_to_process(hub, daemon, place.pid, plans, over=over)
-    invocation.client.call("session.attached", id=session["id"], place=msgspec.to_builtins(place))
+    invocation.client.call("session.attached", id=session["id"], place=document_of(place))
     return paths
 
 
 def detach_from(invocation: Invocation, session: Document, places: list["Place"]) -> list[str]:
     """Take the mounts of `session` off at `places`, and tell the daemon; where they were."""
-    import msgspec
-
     taken = take_off(invocation, session, places)
     for place in places:
-        invocation.client.call("session.detached", id=session["id"], place=msgspec.to_builtins(place))
+        invocation.client.call("session.detached", id=session["id"], place=document_of(place))
     return taken
 
 
@@ -101,11 +97,16 @@ def ways(invocation: Invocation, session: Document, places: list["Place"]) -> li
 
 def places_of(session: Document) -> list["Place"]:
     """Where a session is attached."""
-    import msgspec
-
     from engramfs.mount.place import Place
 
-    return msgspec.convert(session["places"], list[Place])
+    return [Place(**place) for place in session["places"]]
+
+
+def document_of(place: "Place") -> Document:
+    """A place as the control socket takes it."""
+    from dataclasses import asdict
+
+    return asdict(place)
 
 
 def require_mapped(pid: int, session: Document) -> None:

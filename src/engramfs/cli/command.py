@@ -1,6 +1,5 @@
 """Groups that load their commands lazily, and commands that take the global options anywhere."""
 
-import difflib
 import importlib
 import sys
 from collections.abc import Mapping
@@ -90,6 +89,8 @@ class LazyGroup(click.Group):
         """As click does, but an unknown command names the nearest known one."""
         name = args[0]
         if self.get_command(ctx, name) is None and not ctx.resilient_parsing and not name.startswith("-"):
+            import difflib
+
             close = difflib.get_close_matches(name, self.list_commands(ctx), n=1)
             hint = f" (did you mean {close[0]}?)" if close else ""
             raise click.UsageError(f"there is no command {name!r}{hint}", ctx)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from engramfs.cli.invocation import Invocation
-from engramfs.errors import Busy, NoDaemon
+from engramfs.errors import Busy, NoDaemon, StorageError
 
 if TYPE_CHECKING:
     from engramfs.history.repository import Repository
@@ -31,6 +31,8 @@ def reading(invocation: Invocation) -> Iterator["Repository"]:
         invocation.client.call("barrier", stores=None)
     except NoDaemon:
         _seal_left_behind(invocation)
+    except StorageError as error:
+        invocation.output.note(f"engramfs: showing what is sealed; {error.message}")
     with Repository.open(invocation.locations.state) as repository:
         yield repository
 

@@ -117,8 +117,6 @@ def _tell(answers: int, what: object) -> None:
 
 
 def _attach(invocation: Invocation, identity: dict[str, Any], opened: Callable[[str], None]) -> None:
-    import msgspec
-
     from engramfs.mount import sandbox
     from engramfs.mount.attach import attach_session
     from engramfs.mount.place import Place, namespace_of, start_of
@@ -128,7 +126,7 @@ def _attach(invocation: Invocation, identity: dict[str, Any], opened: Callable[[
     hub, run = attaching.hub_point(invocation), os.path.realpath(invocation.locations.run)
     sandbox.leave()
     place = Place("/", namespace_of("self"), waiting, start_of(waiting))
-    session = client.call("session.open", **identity, place=msgspec.to_builtins(place))
+    session = client.call("session.open", **identity, place=attaching.document_of(place))
     opened(session["id"])
     paths = attach_session(hub, daemon["pid"], "/", attaching.mount_plans(session))
     sandbox.hide(paths, [run, os.path.realpath(daemon["state"])])

@@ -47,12 +47,10 @@ def _check_before_anything_starts(
 def _open_session(
     invocation: Invocation, agent: str, actor: str | None, tenant: str | None, root: str
 ) -> dict[str, Any]:
-    import msgspec
-
     from engramfs.mount.place import here
 
     client = invocation.client
-    place = msgspec.to_builtins(here(root))
+    place = attaching.document_of(here(root))
     session: dict[str, Any] = client.call(
         "session.open", agent=agent, actor=actor, tenant=tenant, place=place, reuse=True
     )

@@ -8,8 +8,6 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
 from engramfs.daemon import control_socket, rpc
 from engramfs.errors import EngramError, NoDaemon
 
@@ -55,7 +53,7 @@ class ControlClient:
                 message = rpc.decode(line)
                 if message.get("method") == "progress":
                     if progress is not None:
-                        progress(msgspec.convert(message.get("params", {}), dict[str, object]))
+                        progress(_parameters(message))
                 elif "error" in message:
                     raise rpc.error_from(message["error"])
                 elif message.get("id") == 1:
@@ -69,3 +67,8 @@ class ControlClient:
         except NoDaemon:
             return False
         return True
+
+
+def _parameters(message: dict[str, object]) -> dict[str, object]:
+    params = message.get("params")
+    return params if isinstance(params, dict) else {}

@@ -12,6 +12,7 @@ import trio
 
 from engramfs import telemetry
 from engramfs.daemon.config import Config
+from engramfs.errors import StorageError
 from engramfs.history.repository import Repository
 from engramfs.model.transient import TransientNames
 from engramfs.storage.journal import Journal
@@ -100,6 +101,7 @@ async def serving(state: Open) -> AsyncIterator[trio.Nursery]:
         try:
             yield nursery
         finally:
-            with trio.CancelScope(shield=True), trio.move_on_after(5):
+            # What cannot be sealed stays in the journal, and the next start seals it.
+            with trio.CancelScope(shield=True), trio.move_on_after(5), contextlib.suppress(StorageError):
                 await state.filesystem.seal_all()
             nursery.cancel_scope.cancel()

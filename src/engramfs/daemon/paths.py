@@ -6,11 +6,11 @@ those of the XDG base directory specification for anyone else.
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-import msgspec
 
-
-class Locations(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Locations:
     """Absolute paths. `config_required` says that a person named the file, so it has to exist."""
 
     state: str

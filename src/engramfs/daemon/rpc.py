@@ -11,8 +11,6 @@ which it writes as escapes and reads back.
 import json
 from collections.abc import Iterator
 
-import msgspec
-
 from engramfs.errors import EngramError, PosixError, UsageError
 
 MAX_REQUEST = 1 << 20  # bytes of one line from a client
@@ -47,7 +45,13 @@ class InvalidMessage(UsageError):
 
 def encode(message: object) -> bytes:
     """One line. Raises `TypeError` and `ValueError` for what is not JSON."""
-    return json.dumps(message, separators=(",", ":"), default=msgspec.to_builtins).encode() + b"\n"
+    return json.dumps(message, separators=(",", ":"), default=_as_builtins).encode() + b"\n"
+
+
+def _as_builtins(value: object) -> object:
+    import msgspec  # which takes longer to import than most requests of the command line
+
+    return msgspec.to_builtins(value)
 
 
 def request(identifier: int, method: str, params: dict[str, object]) -> bytes:

@@ -4,6 +4,7 @@ Each takes the parameters by name and answers with plain JSON. Whatever writes g
 writer, in order with the sealing of batches, and its result is taken over by the live trees.
 """
 
+import contextlib
 import os
 import pwd
 import time
@@ -21,7 +22,7 @@ from engramfs.daemon.handover import RESTART
 from engramfs.daemon.session_methods import SessionMethods
 from engramfs.daemon.sessions import Sessions, graft_store
 from engramfs.daemon.switching import Settled
-from engramfs.errors import UsageError
+from engramfs.errors import StorageError, UsageError
 from engramfs.history import catalog, commit, importing, log, restore
 from engramfs.history.commit import Commit
 from engramfs.history.repository import Repository
@@ -123,15 +124,20 @@ class Service:
 
     async def stop(self, params: Parameters, peer: Peer, notify: Notify) -> object:
         """Seal and end; the keeper ends too, and takes the mounts off."""
-        await self._filesystem.seal_all()
+        await self._seal_if_possible()
         self._stop(0)
         return None
 
     async def restart(self, params: Parameters, peer: Peer, notify: Notify) -> object:
         """Seal and make room for another worker, which takes the mounts over."""
-        await self._filesystem.seal_all()
+        await self._seal_if_possible()
         self._stop(RESTART)
         return None
+
+    async def _seal_if_possible(self) -> None:
+        """What cannot be sealed stays in the journal, and does not keep a worker from ending."""
+        with contextlib.suppress(StorageError):
+            await self._filesystem.seal_all()
 
     # Stores
 

@@ -8,8 +8,7 @@ import errno
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-
-import msgspec
+from dataclasses import dataclass
 
 from engramfs.errors import EngramError, NoDaemon, NotFound, Unavailable
 from engramfs.mount import syscalls
@@ -18,7 +17,8 @@ from engramfs.mount.mountinfo import Mount, read_mounts, top_mount
 _BENEATH_HUB = syscalls.RESOLVE_BENEATH | syscalls.RESOLVE_NO_SYMLINKS
 
 
-class MountPlan(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class MountPlan:
     """One bind mount: `source`, relative to the hub, at `target`, absolute within the root directory."""
 
     source: str
@@ -26,7 +26,8 @@ class MountPlan(msgspec.Struct, frozen=True):
     read_only: bool
 
 
-class Copied(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Copied:
     """Copies of places in the hub that are attached nowhere yet, as descriptors, and the hub's mount."""
 
     mounts: Sequence[MountPlan]

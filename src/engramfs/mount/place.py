@@ -4,13 +4,13 @@ A process is named by its pid and the moment it started, since pids are given ou
 """
 
 import os
-
-import msgspec
+from dataclasses import dataclass
 
 from engramfs.errors import NotFound, Unavailable
 
 
-class Place(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Place:
     """`root` is as seen from inside; `pid` is the process whose end is the sandbox's end, if there is one.
 
     `namespace` is the inode number of the mount namespace; 0 when it is not made yet.

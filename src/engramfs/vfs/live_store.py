@@ -259,24 +259,31 @@ class LiveStore:
         return self.tree.used + sum(spool.size - spool.base_size for spool in self.dirty)
 
     async def sealed(self) -> None:
-        """Seal what is open, and wait until it is in the log."""
-        self.cut()
-        if self.coming:
-            await self.coming[-1].written.wait()
+        """Seal what is open, and wait until it is in the log.
 
-    async def durable(self) -> None:
-        """Make everything acknowledged so far survive the loss of power.
-
-        By sealing it; while sealing fails (the disk is full), by syncing the journal.
+        Raises `StorageError` while sealing fails (the disk is full); then it is in the journal.
         """
         self.cut()
         last = self.coming[-1] if self.coming else None
         while last is not None and not last.written.is_set():
             if self.resources.writer.trouble:
-                await self.resources.journal_synced()
-                return
+                raise StorageError(
+                    f"store {self.store.name} cannot be sealed now, what was written is in the journal: "
+                    f"{self.resources.writer.trouble}"
+                )
             with trio.move_on_after(0.1):
                 await last.written.wait()
+
+    async def durable(self) -> None:
+        """Make everything acknowledged so far survive the loss of power.
+
+        By sealing it; while sealing fails, by syncing the journal.
+        """
+        try:
+            await self.sealed()
+        except StorageError:
+            await self.resources.journal_synced()
+            return
         if self.tree.has_scratch or self._deferred:
             await self.resources.journal_synced()
 
