@@ -10,6 +10,7 @@ which it writes as escapes and reads back.
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from engramfs.errors import EngramError, PosixError, UsageError
 
@@ -24,7 +25,8 @@ _OURS = -32000
 Identifier = int | str | None
 
 
-class Request(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Request:
     """`identifier` is None for a notification, which gets no answer."""
 
     method: str
