@@ -1,0 +1,148 @@
+"""A daemon whose state directory is on a disk of its own, and programs that write while something happens."""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from engramfs.history.repository import Repository
+from engramfs.history.verify import verify
+
+from ..harness.daemon import Daemon, Place, eventually
+from .disk import Disk
+from .promises import Event, broken, read_report
+
+WRITER = Path(__file__).parent / "writer.py"
+STORE = "memory/default/state"
+
+
+class Work:
+    """What two writers reported, by their directories, and the versions that `engramfs log` had shown."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self.reports = {f"{name}-{writer}": directory / f"report-{name}-{writer}" for writer in "ab"}
+        self.shown = directory / f"shown-{name}"
+
+    @property
+    def has_begun(self) -> bool:
+        return all(len(events) > 10 for events in self.events().values())
+
+    def failures(self) -> list[str | None]:
+        return [path for events in self.events().values() for event, path, _ in events if event == "failed"]
+
+    def events(self) -> dict[str, list[Event]]:
+        """What each writer reported so far, by its directory."""
+        return {directory: read_report(report) for directory, report in self.reports.items()}
+
+    def newest_shown(self) -> dict[str, Any] | None:
+        """The newest version of those that were shown whole."""
+        text = self.shown.read_text() if self.shown.exists() else ""
+        newest, decoder = None, json.JSONDecoder()
+        with contextlib.suppress(ValueError):
+            while text := text.lstrip():
+                versions, end = decoder.raw_decode(text)
+                newest, text = (versions or [newest])[0], text[end:]
+        return newest
+
+
+class Machine:
+    """`work_until_the_power_fails`, `boot`, `problems`; again and again."""
+
+    def __init__(self, daemon: Daemon, disk: Disk) -> None:
+        """`disk` is mounted at the state directory of `daemon`."""
+        self.daemon = daemon
+        self.disk = disk
+        self.place: Place = daemon.up()
+        self._settled: dict[bytes, str] = {}  # digests of what earlier boots found, by path
+        self._works = 0
+
+    def work_until_the_power_fails(self) -> Work:
+        work, running = self.begin_work()
+        log = f"{sys.executable} -m engramfs --json log {STORE} -n 1"
+        running.append(self._start("bash", "-c", f"while {log} >>{work.shown}; do :; done"))
+        time.sleep(random.uniform(0.3, 1.5))
+        assert work.failures() == []
+        self.disk.cut()
+        self._end_at_once(running)
+        return work
+
+    def begin_work(self) -> tuple[Work, list[int]]:
+        """Two writers that have begun, and their pids."""
+        self._works += 1
+        work = Work(self.daemon.directory, str(self._works))
+        running = [
+            self._start(sys.executable, str(WRITER), self.place.path(directory), str(report))
+            for directory, report in work.reports.items()
+        ]
+        eventually(lambda: work.has_begun)
+        return work, running
+
+    def _start(self, *command: str) -> int:
+        said = str(self.daemon.directory / "said")
+        pid: int = self.daemon.inside.call("start", list(command), None, self.daemon.environment, said)
+        return pid
+
+    def _end_at_once(self, running: list[int]) -> None:
+        """Every process is gone, and with it the mounts and the run directory, which are in memory."""
+        keeper = int(Path(self.daemon.run_directory, "keeper.lock").read_text())
+        os.kill(keeper, signal.SIGSTOP)  # it shall not start another worker
+        workers = Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
+        for pid in [*running, *map(int, workers), keeper]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        for pid in running:
+            assert self.daemon.inside.call("ended", pid, 10) is not None
+        eventually(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in [keeper, *workers]))
+        self.daemon.inside.shell(
+            "for point in $(tac /proc/self/mounts | grep ' fuse' | cut -d' ' -f2); do umount -l $point; done;"
+            f"rm -r {self.daemon.run_directory}"
+        )
+
+    def boot(self) -> None:
+        """Raises `AssertionError` with what was said when the daemon does not start."""
+        self.disk.unmount()
+        self.disk.mount()
+        self.place = self.daemon.up()
+
+    def problems(self, work: Work, kept: set[str]) -> list[str]:
+        """What is not as it should be after `work` ended early; `kept` are the events that count."""
+        self.daemon.barrier()
+        with Repository.open(f"{self.disk.seen_from_outside}") as repository:
+            problems = [str(finding) for finding in verify(repository).findings]
+        found: dict[bytes, str] = self.daemon.inside.call("digests", self.place.state)
+        problems += problems_of(work.events(), found, kept)
+        problems += [
+            f"{os.fsdecode(path)} changed"
+            for path, digest in self._settled.items()
+            if found.get(path) != digest
+        ]
+        self._settled = found
+        return problems + self._missing_versions(work)
+
+    def _missing_versions(self, work: Work) -> list[str]:
+        """A version names its parent by digest, so the newest stands for all before it."""
+        newest = work.newest_shown()
+        if newest is None:
+            return []
+        there = {version["number"]: version["digest"] for version in self.daemon.log(STORE)}
+        is_there = there.get(newest["number"]) == newest["digest"]
+        return [] if is_there else [f"version {newest['number']} was shown and is gone"]
+
+
+def problems_of(reported: dict[str, list[Event]], found: dict[bytes, str], kept: set[str]) -> list[str]:
+    """`reported` are events by directory, `found` digests by path."""
+    problems: list[str] = []
+    for directory, events in reported.items():
+        start = os.fsencode(directory) + b"/"
+        there = {
+            os.fsdecode(path.removeprefix(start)): digest
+            for path, digest in found.items()
+            if path.startswith(start)
+        }
+        problems += [f"{directory}: {problem}" for problem in broken(events, there, kept)]
+    return problems

@@ -1,0 +1,36 @@
+"""What a writer was promised (see `writer`), against what is there afterwards."""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+Event = list[str | None]  # what, path, digest
+
+
+def read_report(path: Path) -> list[Event]:
+    """The events, oldest first; a last line that was cut short is none."""
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
+
+
+def broken(events: Iterable[Event], found: Mapping[str, str], kept: set[str]) -> list[str]:
+    """What of `events` does not hold, given the digests of the files that are there.
+
+    A path may have what it had when the last event of a kind in `kept` said so, or anything that was tried
+    since; never anything else.
+    """
+    possible: dict[str, list[str | None]] = {}
+    for event, path, digest in events:
+        assert path is not None
+        states = possible.setdefault(path, [None])
+        if event == "try":
+            states.append(digest)
+        elif event in kept:
+            states[:] = [digest]
+    problems = [
+        f"{path} has {found.get(path)} instead of {' or '.join(map(str, states))}"
+        for path, states in possible.items()
+        if path != "failed" and found.get(path) not in states
+    ]
+    return problems + [f"{path} was never written" for path in found if path not in possible]
