@@ -85,7 +85,7 @@ class _Sessions:
             unit="ms",
             ours=median(taken) * 1e3,
             target=Target(10),
-            note=f"from close() to a read that has it, by polling; the longest of fifty {max(taken) * 1e3:.1f}",
+            note=f"from close() to a read that has it; the longest of fifty {max(taken) * 1e3:.1f}",
         )
 
     def _attached(self) -> str:

@@ -6,6 +6,7 @@ Configuration, pure:
     paths            where the state, the run directory and the configuration are
     scoping          which store becomes `/memories/user`
     attachments      what a session shows, and where
+    attach_option    what is asked for beside that: STORE[@N]=PATH:ACCESS
 
 The control socket:
     rpc              JSON-RPC 2.0 messages, and errors as they cross the socket
@@ -13,13 +14,20 @@ The control socket:
     control          its server, in the worker
     client           its client, in the command line
     service          the methods that it offers
+    session_methods  those about sessions
     stores           stores as a whole: created, changed, archived, deleted, described
+    deploying        an agent's instructions and skills, into its store
+
+Sessions:
+    session          one sandbox run, as its file has it
+    sessions         which views each sees
+    first_use, seed  the stores that a session needs: made, claimed by their owner, given an AGENTS.md
+    switching        another actor for a session
 
 The processes:
     keeper           holds the mount and the socket, and keeps a worker alive
     worker           one FUSE connection, one event loop
     single           both in one, without root
-    sessions         which views one sandbox run sees
     run_directory, handover, worker_process, crashes, keeper_log    what the keeper is made of
     service_manager  systemd, when it is what started the keeper
 """

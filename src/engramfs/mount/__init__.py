@@ -6,7 +6,14 @@
     hub           the one FUSE mount of a daemon: /dev/fuse, mount, unmount, abort
     fusermount    the same without root, through fusermount3
     target        mount points resolved beneath a root directory
+    place         where a session is attached: a root directory, perhaps of one process
+    visit         work in the mount namespace of another process
+    copying       copies of places in the hub, attached nowhere yet
     attach        a session's mounts, all or nothing
+    detach        the same, taken off
+    switch        one mount replaced in every place of a session, in all or in none
+    holders       which sessions are still mounted somewhere
+    sandbox       a mount namespace in which nothing is seen but one session
     reattach      every session's mounts again, after the hub was mounted afresh
 
 Nothing here imports pyfuse3 or knows what the filesystem serves.
