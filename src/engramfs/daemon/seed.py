@@ -6,6 +6,8 @@ the template below.
 
 import hashlib
 
+import msgspec
+
 from engramfs.history import catalog
 from engramfs.history.commit import Commit
 from engramfs.history.graft import Wanted, graft
@@ -55,19 +57,9 @@ def plan(reader: Reader, store: Store, agent: str, now: int) -> Commit | None:
         digest=digest,
     )
     grafted = graft(reader, store, NAME, ROOT_NODE, [Wanted(NAME, entry, NAME)], times=False)
-    return Commit(
-        store=store.id,
-        author=SYSTEM,
-        via="seed",
-        time=now,
-        changes=grafted.changes,
-        rows=grafted.rows,
-        next_node=grafted.next_node,
-        used_delta=grafted.used_delta,
-        files_delta=grafted.files_delta,
-        contents={} if seed is not None else {digest: TEMPLATE},
-        message=f"first use: AGENTS.md from {f'agents/{agent}' if seed is not None else 'the template'}",
-    )
+    source = f"agents/{agent}" if seed is not None else "the template"
+    planned = grafted.commit(store, SYSTEM, "seed", now, f"first use: AGENTS.md from {source}")
+    return planned if seed is not None else msgspec.structs.replace(planned, contents={digest: TEMPLATE})
 
 
 def _seed_of(reader: Reader, agent: str) -> Entry | None:

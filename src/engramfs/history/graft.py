@@ -14,8 +14,9 @@ import msgspec
 
 from engramfs.errors import QuotaExceeded
 from engramfs.history import catalog
-from engramfs.history.commit import RowChange
+from engramfs.history.commit import Commit, RowChange
 from engramfs.history.tree import HeadTree, places, walk
+from engramfs.model.author import Author
 from engramfs.model.entry import ROOT_NODE, Entry, Kind
 from engramfs.model.quantities import format_size
 from engramfs.model.store import Store
@@ -42,6 +43,21 @@ class Grafted(msgspec.Struct, frozen=True):
     next_node: int
     used_delta: int
     files_delta: int
+
+    def commit(self, store: Store, author: Author, via: str, time: int, message: str) -> Commit:
+        """The commit that writes them."""
+        return Commit(
+            store=store.id,
+            author=author,
+            via=via,
+            time=time,
+            changes=self.changes,
+            rows=self.rows,
+            next_node=self.next_node,
+            used_delta=self.used_delta,
+            files_delta=self.files_delta,
+            message=message,
+        )
 
 
 def graft(

@@ -68,18 +68,7 @@ def plan(
         if only is not None:
             wanted = [*_kept(reader, store, only), *wanted[1:]]
         grafted = graft(reader, store, b"", keys.NO_PARENT, wanted, times=True)
-    return Commit(
-        store=store.id,
-        author=author,
-        via="import",
-        time=now,
-        changes=grafted.changes,
-        rows=grafted.rows,
-        next_node=grafted.next_node,
-        used_delta=grafted.used_delta,
-        files_delta=grafted.files_delta,
-        message=message or f"import of {printable(directory)}",
-    )
+    return grafted.commit(store, author, "import", now, message or f"import of {printable(directory)}")
 
 
 def _identity(one: Found) -> tuple[int, int] | bytes:

@@ -47,18 +47,8 @@ def plan(
     wanted += [_wanted(where, entry, now) for where, entry in walk(tree, path)]
     grafted = graft(reader, store, scope, parent, wanted, times=False)
     suffix = b":" + path if path else b""
-    return Commit(
-        store=store.id,
-        author=author,
-        via="restore",
-        time=now,
-        changes=grafted.changes,
-        rows=grafted.rows,
-        next_node=grafted.next_node,
-        used_delta=grafted.used_delta,
-        files_delta=grafted.files_delta,
-        message=message or f"restore of {store.name}@{number}{printable(suffix)}",
-    )
+    message = message or f"restore of {store.name}@{number}{printable(suffix)}"
+    return grafted.commit(store, author, "restore", now, message)
 
 
 def _place(reader: Reader, store: Store, path: bytes) -> tuple[bytes, int]:
