@@ -6,7 +6,10 @@ import os
 import pytest
 
 from engramfs.errors import Stale
+from engramfs.history import catalog, commit, restore
+from engramfs.model.author import SYSTEM
 from engramfs.storage import blobs
+from engramfs.storage.protocol import Writer
 
 from .machine import STORE, Machine, Program
 
@@ -128,6 +131,26 @@ async def test_a_version_that_was_sealed_long_before_is_named_too(
     await mine.close()
     await machine.seal()
     assert machine.versions()[-1].overwrites == (2,)
+
+
+async def test_a_version_that_a_restore_made_is_named(
+    machine: Machine, both: tuple[Program, Program]
+) -> None:
+    ann, bob = both
+    await bob.save("file", b"bob\n")
+    await machine.seal()
+    mine = ann.open("file")
+    await mine.write(b"ANN")
+
+    def body(writer: Writer) -> None:
+        planned = restore.plan(writer, catalog.named(writer, STORE), 1, None, SYSTEM, 2 * 10**18)
+        machine.filesystem.absorb(planned, commit.apply(writer, planned))
+
+    await machine.writer.run(body)
+    await mine.close()
+    await machine.seal()
+    last = machine.versions()[-1]
+    assert (last.flags, last.overwrites) == (("concurrent",), (3,))
 
 
 async def test_two_who_write_the_same_do_not_conflict(

@@ -1,6 +1,8 @@
 """What each kind of view lets one do, and what views see of each other."""
 
+import gc
 import os
+import tracemalloc
 from collections.abc import Awaitable, Callable
 
 import msgspec
@@ -205,6 +207,25 @@ async def test_nodes_without_a_name_are_let_go_once_the_kernel_forgot_them(machi
     ann.forget_all()
     bob.forget_all()
     assert [machine.live().tree.path_of(node) for node in nodes.values()] == [b"", b"file"]
+
+
+async def test_content_is_not_kept_in_memory_once_it_is_sealed(machine: Machine) -> None:
+    ann = machine.writes()
+    for number in range(20):
+        ann.mkdir(f"d{number}")
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for number in range(200):
+            await ann.save(f"d{number % 20}/{number}", os.urandom(50_000))
+            if number % 20 == 0:
+                await machine.seal()
+        await machine.seal()
+        gc.collect()
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 2_000_000  # of 10,000,000 that were written
 
 
 async def test_what_a_session_kept_to_itself_goes_with_it(machine: Machine) -> None:

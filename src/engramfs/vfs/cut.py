@@ -48,6 +48,13 @@ class Cut:
         self.needed_from = needed_from
         self.commit = replace(self.commit, journal_position=0)
 
+    def is_written(self, number: int) -> None:
+        """It became version `number` (0: none). Nodes remember it, and only its number is asked for now."""
+        self.number = number
+        self.commit = replace(self.commit, changes=[], rows=[], contents={})
+        self.overwrites, self.nodes, self.gone = [], [], []
+        self.written.set()
+
     def ready(self) -> Commit:
         """The commit, with the numbers of the versions that it overwrote: those were written before it."""
         numbers = {cut.number for cut in self.overwrites if cut.number} | set(self.commit.overwrites)

@@ -226,7 +226,7 @@ class LiveStore:
             if "concurrent" in version.flags:
                 names = ", ".join(str(number) for number in version.overwrites) or "an older version"
                 self.remember(f"version {version.number} overwrote version {names} (concurrent)")
-        cut.written.set()
+        cut.is_written(cut.number)
         self._on_change(self)
 
     def adopt_head(self, version: Version) -> None:
@@ -302,12 +302,17 @@ class LiveStore:
         if version is not None:
             self.adopt_head(version)
         open_names = self.batch.names if self.batch is not None else {}
+        cut = Cut(commit, [])
         for row in commit.rows:
             if (row.parent, row.name) in open_names:
                 assert self.batch is not None
                 self.batch.flags.add("concurrent")
                 continue
             self._absorb_row(row)
+            node = self.tree.nodes.get(row.entry.node) if row.entry is not None else None
+            if node is not None:
+                node.last_cut = cut
+        cut.is_written(version.number if version is not None else 0)
         self.tree.next_node_at_least(commit.next_node)
 
     def _absorb_row(self, row: RowChange) -> None:
