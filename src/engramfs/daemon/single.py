@@ -14,6 +14,7 @@ from engramfs.daemon.config import Config
 from engramfs.daemon.opening import opened, serving
 from engramfs.daemon.paths import Locations
 from engramfs.daemon.sessions import Sessions
+from engramfs.errors import EngramError
 from engramfs.fuse.notifier import Notifier
 from engramfs.fuse.session import FuseSession
 from engramfs.mount.fusermount import mount_unprivileged, unmount_unprivileged
@@ -34,8 +35,22 @@ def run(
     engramfs is mounted at `directory` already.
     """
     telemetry.configure(level="warning")
-    trio.run(_serve, locations.state, config, os.path.realpath(directory), agent, actor, tenant)
+    try:
+        trio.run(_serve, locations.state, config, os.path.realpath(directory), agent, actor, tenant)
+    except BaseExceptionGroup as group:
+        error = _known(group)
+        if error is None:
+            raise
+        raise error from group
     return 0
+
+
+def _known(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
+    """What a nursery wrapped, if it is one of our errors."""
+    found: BaseException | None = group.subgroup(EngramError)
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    return found
 
 
 async def _serve(
