@@ -24,12 +24,15 @@ PATIENCE = 5.0  # seconds for processes that are ending to be gone
 
 
 @pytest.fixture(autouse=True)
-def nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
-    before = _mounts(), _children(), _descriptors()
+def nothing_left_behind(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    base = str(tmp_path_factory.getbasetemp())
+    before = _mounts(base), _children(), _descriptors()
     yield
     directory = request.node.funcargs.get("tmp_path")
     left = {
-        "mounts": _leave_no_mount(before[0]),
+        "mounts": _leave_no_mount(base, before[0]),
         "processes": _leave_no_process(before[1], directory),
         "descriptors": _leave_no_descriptor(before[2]),
     }
@@ -37,12 +40,13 @@ def nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
     assert not left, f"left behind: {left}"
 
 
-def _mounts() -> set[str]:
-    return {mount.point for mount in read_mounts() if mount.is_ours}
+def _mounts(base: str) -> set[str]:
+    """Where these tests have mounted something: the machine may have an engramfs of its own."""
+    return {mount.point for mount in read_mounts() if mount.is_ours and mount.point.startswith(base)}
 
 
-def _leave_no_mount(before: set[str]) -> list[str]:
-    left = sorted(_mounts() - before)
+def _leave_no_mount(base: str, before: set[str]) -> list[str]:
+    left = sorted(_mounts(base) - before)
     for point in reversed(left):
         subprocess.run(["umount", "-l", point], timeout=10, check=False)
     return left

@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -362,7 +361,6 @@ def test_a_session_that_was_never_attached_is_open_and_not_gone(session: Session
 def test_mounting_needs_a_privilege_and_says_so(session: Session) -> None:
     for command in (["attach", session.id, "--root", "/mnt"], ["run", "--", "true"]):
         words = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-all", sys.executable, "-m", "engramfs"]
-        environment: dict[str, Any] = {**session.daemon.environment}
-        finished = session.daemon.inside.run(*words, *command, **environment)
+        finished = session.daemon.inside.run(*words, *command, environment=session.daemon.environment)
         assert (finished.code, finished.err.count("\n")) == (1, 1), finished
         assert "mounting for others needs root (CAP_SYS_ADMIN)" in finished.err

@@ -53,13 +53,15 @@ def test_no_call_waits_because_others_were_killed(place: Place) -> None:
     measured: list[str] = []
 
     def measure() -> None:
-        finished = measuring.run("python3", "-c", MEASURE, timeout=60, DIRECTORY=place.state, STOP=str(stop))
+        finished = measuring.run(
+            "python3", "-c", MEASURE, timeout=60, environment={"DIRECTORY": place.state, "STOP": str(stop)}
+        )
         measured.append(finished.out)
 
     thread = threading.Thread(target=measure)
     thread.start()
     try:
-        killed = place.inside.run("python3", "-c", KILLER, timeout=50, DIRECTORY=place.state)
+        killed = place.inside.run("python3", "-c", KILLER, timeout=50, environment={"DIRECTORY": place.state})
         assert killed == (0, "", "")
     finally:
         stop.touch()

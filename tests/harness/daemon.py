@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -93,10 +93,10 @@ class Daemon:
         path.write_text(text)
         self.environment["ENGRAMFS_CONFIG"] = str(path)
 
-    def command(self, *arguments: str, user: int | None = None, timeout: float = 60) -> Finished:
-        return self.inside.run(
-            sys.executable, "-m", "engramfs", *arguments, user=user, timeout=timeout, **self.environment
-        )
+    def command(self, *arguments: str, timeout: float = 60, through: Sequence[str] = ()) -> Finished:
+        """`engramfs` with these arguments, started inside, by the command `through` if one is given."""
+        command = [*through, sys.executable, "-m", "engramfs", *arguments]
+        return self.inside.run(*command, timeout=timeout, environment=self.environment)
 
     def ok(self, *arguments: str) -> str:
         finished = self.command(*arguments)
@@ -116,12 +116,15 @@ class Daemon:
 
     def end(self, place: Place) -> None:
         """Take a session off and close it."""
-        mounts = self.inside.call("engramfs.mount.mountinfo.read_mounts")
-        points = [
-            mount.point for mount in mounts if mount.is_ours and mount.point.startswith(f"{place.root}/")
-        ]
+        points = [point for point in self.mounts() if point.startswith(f"{place.root}/")]
         self.inside.call("engramfs.mount.detach.detach", points)
         self.client.call("session.close", id=place.session)
+
+    def mounts(self) -> list[str]:
+        """Where something of this daemon is mounted inside: its hub, and what is attached."""
+        mounts = [each for each in self.inside.call("engramfs.mount.mountinfo.read_mounts") if each.is_ours]
+        ours = (f"{ROOTS}/", f"{self.run_directory}/")
+        return sorted(mount.point for mount in mounts if mount.point.startswith(ours))
 
     # The daemon's processes
 

@@ -10,6 +10,7 @@ import select
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -81,12 +82,12 @@ class Inside:
         user: int | None = None,
         timeout: float = PATIENCE,
         cwd: str | None = None,
-        **environment: str,
+        environment: Mapping[str, str] | None = None,
+        **variables: str,
     ) -> Finished:
-        """A command inside, as uid and gid `user`."""
-        code, out, err = self.call(
-            "run", list(command), timeout, user, cwd, environment, patience=timeout + 10
-        )
+        """A command inside, as uid and gid `user`, with these environment variables beside ours."""
+        arguments = (list(command), timeout, user, cwd, {**(environment or {}), **variables})
+        code, out, err = self.call("run", *arguments, patience=timeout + 10)
         return Finished(code, out.decode(errors="surrogateescape"), err.decode(errors="surrogateescape"))
 
     def shell(

@@ -1,0 +1,97 @@
+"""`engramfs up` and `down`: the main job, from nothing to mounted stores and back."""
+
+import json
+import time
+
+from ..harness.daemon import ROOTS, Daemon
+
+NOBODY = 65534
+
+
+def test_up_mounts_prints_what_is_where_and_can_be_repeated(daemon: Daemon) -> None:
+    source = daemon.directory / "handbook"
+    source.mkdir()
+    (source / "page").write_text("how we work\n")
+    daemon.ok("store", "create", "contexts/handbook")
+    daemon.ok("import", "contexts/handbook", str(source))
+    daemon.ok("store", "create", "org-memory")
+    daemon.inside.call("os.mkdir", f"{ROOTS}/root")
+    printed = daemon.ok("up", "--root", f"{ROOTS}/root", "--actor", "ann")
+    for path in (
+        "mnt/context/contexts/handbook",
+        "mnt/memory/preferences",
+        "mnt/memory/state",
+        "memories/user",
+        "memories/org",
+    ):
+        assert f"{ROOTS}/root/{path}" in printed
+    assert daemon.inside.call("read", f"{ROOTS}/root/mnt/context/contexts/handbook/page") == b"how we work\n"
+    worker = daemon.worker
+    again = daemon.json("up", "--root", f"{ROOTS}/root", "--actor", "ann")
+    assert daemon.worker == worker
+    assert {each["path"]: each["access"] for each in again["attachments"]} == {
+        "/mnt/context/contexts/handbook": "read_only",
+        "/mnt/memory/preferences": "read_only",
+        "/mnt/memory/state": "read_write",
+        "/memories/user": "read_write",
+        "/memories/org": "read_only",
+    }
+    assert len(daemon.client.call("session.list")) == 1
+
+
+def test_a_context_is_pinned_until_the_session_ends(daemon: Daemon) -> None:
+    source = daemon.directory / "handbook"
+    source.mkdir()
+    (source / "page").write_text("old\n")
+    daemon.ok("store", "create", "contexts/handbook")
+    daemon.ok("import", "contexts/handbook", str(source))
+    place = daemon.up()
+    (source / "page").write_text("new\n")
+    daemon.ok("import", "contexts/handbook", str(source))
+    page = f"{place.root}/mnt/context/contexts/handbook/page"
+    assert place.inside.call("read", page) == b"old\n"
+    assert daemon.inside.call("read", f"{daemon.run_directory}/fs/stores/contexts/handbook/page") == b"new\n"
+
+
+def test_down_leaves_no_mount_and_seals_what_was_closed(daemon: Daemon) -> None:
+    place = daemon.up(actor="ann")
+    place.write("file", b"content")
+    daemon.ok("down")
+    assert daemon.mounts() == []
+    assert [version["changes"][0]["path"] for version in daemon.log(place.store)] == ["file"]
+    assert daemon.client.is_running() is False
+    assert json.loads(daemon.ok("down", "--json"))["stopped"] is False
+
+
+def test_what_was_saved_is_there_after_down_and_up(daemon: Daemon) -> None:
+    place = daemon.up(actor="ann")
+    place.write("file", b"content")
+    place.inside.call("os.link", place.path("file"), place.path("link"))
+    daemon.ok("down")
+    place = daemon.up(actor="ann")
+    assert place.read("link") == b"content"
+    assert place.inside.call("os.stat", place.path("file")).st_nlink == 2
+
+
+def test_up_on_an_existing_state_is_quick(daemon: Daemon) -> None:
+    daemon.up()
+    daemon.ok("down")
+    started = time.monotonic()
+    daemon.up()
+    assert time.monotonic() - started < 5  # a second when nothing else runs; see tests/bench
+
+
+def test_status_says_what_is_served_and_what_went_wrong(daemon: Daemon) -> None:
+    place = daemon.up(actor="ann")
+    status = daemon.json("status")
+    assert status["worker"]["pid"] == daemon.worker
+    assert [session["id"] for session in status["sessions"]] == [place.session]
+    assert status["failures"] == []
+    assert str(daemon.worker) in daemon.ok("status")
+
+
+def test_the_message_for_a_read_only_store_is_the_one_that_people_know(daemon: Daemon) -> None:
+    place = daemon.up(actor="ann")
+    for user in (None, NOBODY):
+        finished = daemon.inside.run("sh", "-c", f"echo x > {place.preferences}/a", user=user)
+        assert "Read-only file system" in finished.err

@@ -1,0 +1,89 @@
+"""SIGKILL of the worker: nothing that was closed is lost, and sandboxes go on."""
+
+import threading
+import time
+
+from ..harness.daemon import Daemon
+from ..harness.inside import Inside
+
+# Saves file after file, and says of each, once its close() has returned, that it is there.
+SAVING = """
+import os
+directory = os.environ["DIRECTORY"]
+for number in range(1_000_000):
+    if os.path.exists(os.environ["STOP"]):
+        break
+    with open(f"{directory}/{number % 50}", "wb", buffering=0) as file:
+        file.write(b"%d" % number * (30_000 if number % 10 == 0 else 1))
+    print(number, flush=True)
+"""
+
+
+def test_every_file_that_was_closed_is_there_after_each_of_several_kills(daemon: Daemon) -> None:
+    place = daemon.up(actor="ann")
+    stop = daemon.directory / "stop"
+    saving = Inside(beside=place.inside.pid)
+    result: list[str] = []
+
+    def save() -> None:
+        finished = saving.run(
+            "python3", "-c", SAVING, timeout=90, environment={"DIRECTORY": place.state, "STOP": str(stop)}
+        )
+        assert finished.code == 0, finished
+        result.append(finished.out)
+
+    thread = threading.Thread(target=save)
+    thread.start()
+    try:
+        for _ in range(4):
+            time.sleep(0.5)
+            before = daemon.kill_worker()
+            assert daemon.worker != before
+    finally:
+        stop.touch()
+        thread.join()
+        saving.close()
+    acknowledged = [int(line) for line in result[0].split()]
+    assert len(acknowledged) > 100
+    last = {number % 50: number for number in acknowledged}
+    for name, number in last.items():
+        assert place.read(str(name)) == b"%d" % number * (30_000 if number % 10 == 0 else 1)
+    status = daemon.json("status")
+    assert status["worker"]["restarts"] == 4
+
+
+def test_open_files_go_on_and_what_is_unsealed_is_sealed(daemon: Daemon) -> None:
+    daemon.configure('[batch]\nquiet = "1h"\nmax_age = "1h"\n')
+    place = daemon.up(actor="ann")
+    place.write("closed", b"closed")
+    place.write("backup~", b"transient")
+    new = place.inside.call("os.open", place.path("new"), 0o102)
+    place.inside.call("os.write", new, b"half")
+    place.write("unlinked", b"unlinked")
+    unlinked = place.inside.call("os.open", place.path("unlinked"), 2)
+    place.inside.call("os.unlink", place.path("unlinked"))
+    before = daemon.kill_worker()
+    assert daemon.worker != before
+    assert place.read("closed") == b"closed"
+    assert place.read("backup~") == b"transient"
+    assert place.inside.call("os.pread", unlinked, 20, 0) == b"unlinked"
+    place.inside.call("os.write", new, b" and half")
+    place.inside.call("os.close", new)
+    place.inside.call("os.close", unlinked)
+    daemon.barrier()
+    assert place.read(".versions/latest/new") == b"half and half"
+    assert place.names(".versions/latest") == ["closed", "new"]
+    assert place.names() == ["backup~", "closed", "new"]
+
+
+def test_a_read_only_session_reads_on(daemon: Daemon) -> None:
+    place = daemon.up(actor="ann")
+    source = daemon.directory / "source"
+    source.mkdir()
+    (source / "file").write_bytes(b"content" * 100_000)
+    daemon.ok("import", "memory/default/preferences", str(source))
+    descriptor = place.inside.call("os.open", f"{place.preferences}/file", 0)
+    daemon.kill_worker()
+    assert place.inside.call("os.pread", descriptor, 7, 0) == b"content"
+    place.inside.call("os.close", descriptor)
+    assert len(place.inside.call("read", f"{place.preferences}/file")) == 700_000
