@@ -7,8 +7,10 @@ died right after that), nothing comes back, and the first call is somebody's new
 for the old one unless it is the same call of the same thread, on a tree that looks as if it was done.
 """
 
-from engramfs.model.operation import Operation
+from engramfs.model.operation import Link, Operation, Rename, Unlink, Update
 from engramfs.storage.journal import Record
+from engramfs.vfs.node import Node
+from engramfs.vfs.store_tree import StoreTree
 
 
 class Repeated:
@@ -36,3 +38,44 @@ class Repeated:
         if record is None or (record.store, record.view) != (store, view):
             return None
         return record.operation
+
+
+class DoneBefore:
+    """Whether the present call through one view is the one that was done, and the tree still shows it."""
+
+    def __init__(self, repeated: Repeated, tree: StoreTree, view: int) -> None:
+        self._repeated = repeated
+        self._tree = tree
+        self._view = view
+
+    def _operation(self) -> Operation | None:
+        return self._repeated.operation(self._tree.store.id, self._view)
+
+    def _found(self, parent: int, name: bytes) -> Node | None:
+        return self._tree.find(self._tree.node(parent), name, self._view)
+
+    def linked(self, parent: int, name: bytes) -> Node | None:
+        """What was linked there."""
+        done = self._operation()
+        if not isinstance(done, Link) or (done.parent, done.name) != (parent, name):
+            return None
+        found = self._found(parent, name)
+        return found if found is not None and found.id == done.entry.node else None
+
+    def unlinked(self, parent: int, name: bytes) -> bool:
+        done = self._operation()
+        same = isinstance(done, Unlink) and (done.parent, done.name) == (parent, name)
+        return same and self._found(parent, name) is None
+
+    def renamed(self, parent: int, name: bytes, new_parent: int, new_name: bytes) -> bool:
+        done = self._operation()
+        if not isinstance(done, Rename) or (done.parent, done.name) != (parent, name):
+            return False
+        if (done.new_parent, done.new_name) != (new_parent, new_name):
+            return False
+        found = self._found(new_parent, new_name)
+        return found is not None and found.id == done.node
+
+    def updated(self, node: int) -> bool:
+        done = self._operation()
+        return isinstance(done, Update) and done.entry.node == node

@@ -33,7 +33,7 @@ from engramfs.model.access import Access
 from engramfs.model.author import Author
 from engramfs.model.entry import EMPTY_DIGEST, ROOT_NODE, Entry, Kind
 from engramfs.model.names import MAX_PART, printable
-from engramfs.model.operation import Link, Operation, Rename, Unlink, Update
+from engramfs.model.operation import Link, Rename, Unlink, Update
 from engramfs.vfs.attributes import Attributes, Opened, SetAttributes
 from engramfs.vfs.live_store import LiveStore
 from engramfs.vfs.live_view import LiveView
@@ -41,6 +41,7 @@ from engramfs.vfs.node import Node
 from engramfs.vfs.open_file import OpenFile
 from engramfs.vfs.recording import Recorder
 from engramfs.vfs.renaming import EXCHANGE, check_flags, check_rename
+from engramfs.vfs.repeated import DoneBefore
 from engramfs.vfs.view import MARKS, VERSIONS
 
 _MAX_LINKS = 65000
@@ -59,6 +60,7 @@ class WritableView(LiveView):
         self.files: dict[int, OpenFile] = {}
         self.revoked = False
         self._recorder = Recorder(self)
+        self._before = DoneBefore(store.resources.repeated, store.tree, number)
 
     # Showing
 
@@ -124,9 +126,9 @@ class WritableView(LiveView):
     def _make(
         self, parent: int, name: bytes, kind: Kind, mode: int, *, closed: bool, target: bytes = b""
     ) -> Node:
-        done = self._done_before()
-        if isinstance(done, Link) and done.entry.kind is kind and self._stands(done, parent, name):
-            return self.node(done.entry.node)
+        made = self._before.linked(parent, name)
+        if made is not None and made.entry.kind is kind:
+            return made
         self._free_name(parent, name)
         now = time.time_ns()
         identifier = self.tree.new_node_id()
@@ -167,8 +169,7 @@ class WritableView(LiveView):
 
     def link(self, node: int, parent: int, name: bytes) -> Attributes:
         known = self.node(node)
-        done = self._done_before()
-        if isinstance(done, Link) and done.entry.node == node and self._stands(done, parent, name):
+        if self._before.linked(parent, name) is known:
             return self.show(known)
         self._free_name(parent, name)
         if known.is_directory:
@@ -183,7 +184,7 @@ class WritableView(LiveView):
 
     def unlink(self, parent: int, name: bytes) -> None:
         self.check_writable()
-        if self._is_unlinked(parent, name):
+        if self._before.unlinked(parent, name):
             return
         self._check_name(parent, name)
         node = self.find(parent, name)
@@ -194,7 +195,7 @@ class WritableView(LiveView):
 
     def remove_directory(self, parent: int, name: bytes) -> None:
         self.check_writable()
-        if self._is_unlinked(parent, name):
+        if self._before.unlinked(parent, name):
             return
         self._check_name(parent, name)
         node = self.find(parent, name)
@@ -207,7 +208,7 @@ class WritableView(LiveView):
     def rename(self, parent: int, name: bytes, new_parent: int, new_name: bytes, flags: int) -> None:
         self.check_writable()
         check_flags(flags)
-        if self._is_renamed(parent, name, new_parent, new_name):
+        if self._before.renamed(parent, name, new_parent, new_name):
             return
         self._check_name(parent, name)
         self._check_name(new_parent, new_name)
@@ -222,34 +223,6 @@ class WritableView(LiveView):
         if not exchange and replaced is not None and replaced.entry.kind is moved.entry.kind is Kind.FILE:
             entry = replace(entry, origin=replaced.entry.origin)
         self._record(Rename(moved.id, parent, name, new_parent, new_name, exchange, entry))
-
-    def _done_before(self) -> Operation | None:
-        """The call that an earlier worker did and perhaps did not answer, if this may be it."""
-        return self.store.resources.repeated.operation(self.store.store.id, self.number)
-
-    def _stands(self, done: Link, parent: int, name: bytes) -> bool:
-        """Whether `done` made this very name, and it is still so."""
-        found = self.tree.find(self.node(parent), name, self.number)
-        return (
-            (done.parent, done.name) == (parent, name) and found is not None and found.id == done.entry.node
-        )
-
-    def _is_unlinked(self, parent: int, name: bytes) -> bool:
-        done = self._done_before()
-        return (
-            isinstance(done, Unlink)
-            and (done.parent, done.name) == (parent, name)
-            and self.tree.find(self.node(parent), name, self.number) is None
-        )
-
-    def _is_renamed(self, parent: int, name: bytes, new_parent: int, new_name: bytes) -> bool:
-        done = self._done_before()
-        if not isinstance(done, Rename) or (done.parent, done.name) != (parent, name):
-            return False
-        found = self.tree.find(self.node(new_parent), new_name, self.number)
-        return (done.new_parent, done.new_name) == (new_parent, new_name) and (
-            found is not None and found.id == done.node
-        )
 
     def _record(self, operation: Link | Unlink | Rename | Update, *, closed: bool = False) -> None:
         self.store.record(self.number, self.author, operation, closed=closed)
@@ -304,8 +277,7 @@ class WritableView(LiveView):
         known = self.node(node)
         xattrs = dict(known.entry.xattrs)
         if xattrs.pop(name, None) is None:
-            done = self._done_before()
-            if isinstance(done, Update) and done.entry.node == node:
+            if self._before.updated(node):
                 return
             raise NoAttribute
         self._set_xattrs(known, xattrs)
