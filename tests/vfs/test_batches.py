@@ -1,9 +1,12 @@
 """When closed writes become a version, who its author is, and what makes no version at all."""
 
+import contextlib
 import time
 
 import pytest
 import trio
+
+from engramfs.errors import StorageError
 
 from .conftest import Boot
 from .machine import Machine, eventually
@@ -220,3 +223,15 @@ async def test_a_file_that_was_unlinked_is_gone_before_what_replaces_it_is_close
     await opened.close()
     await machine.seal()
     assert machine.changes() == [["created file"], ["deleted file"], ["created file"]]
+
+
+async def test_a_batch_that_cannot_be_compared_with_the_log_is_sealed_later(machine: Machine) -> None:
+    await machine.writes().save("file", b"content")
+    with contextlib.ExitStack() as readers:
+        with contextlib.suppress(StorageError):
+            while True:  # until the table of readers is full
+                readers.enter_context(machine.repository.engine.reading())
+        with pytest.raises(StorageError):
+            machine.live().cut()
+    await machine.seal()
+    assert machine.tree() == {"file": b"content"}

@@ -172,9 +172,9 @@ class LiveStore:
         batch = self.batch
         if batch is None:
             return None
-        self.batch = None
         cutter = Cutter(self.resources.engine, self.tree, self._base, batch)
         cut = cutter.cut(time.time_ns(), self._position)
+        self.batch = None  # not before: where the log cannot be read, nothing is cut
         self._deferred.difference_update(batch.names)
         self._deferred.update(cutter.deferred)
         if not cut.commit.rows:
