@@ -188,3 +188,16 @@ async def test_transient_names_on_a_full_disk_cost_no_version(disk: SmallDisk, m
     ann.rename("backup~", "backup")
     await machine.seal()
     assert machine.tree() == {"backup": b"x" * 60_000, "file": b"two"}
+
+
+async def test_an_open_file_that_is_removed_on_a_full_disk_is_gone(disk: SmallDisk, machine: Machine) -> None:
+    ann = machine.writes()
+    opened = ann.open("file", write=False)
+    ann.view.opened(opened.node)
+    ann.mkdir("directory")  # so that the journal has begun a page
+    disk.fill(leave=0)
+    ann.unlink("file")
+    assert opened.read() == b"one"
+    disk.clear()
+    await machine.seal()
+    assert machine.tree() == {"directory": None}

@@ -9,10 +9,12 @@ import os
 from collections.abc import Iterator
 
 import msgspec
+import structlog
 
 from engramfs.model.entry import Entry
 
 PREFIX = "orphan-"
+log = structlog.get_logger("engramfs.orphans")
 
 
 class Orphan(msgspec.Struct, frozen=True, array_like=True):
@@ -33,10 +35,14 @@ class Orphans:
         self._kept: set[int] = set()
 
     def keep(self, entry: Entry, content: bytes | None, *, born: bool) -> None:
+        """Where the disk is full, this worker goes on with it all the same; another would not know it."""
         path = self._path(entry.node)
-        with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-            file.write(msgspec.msgpack.encode(Orphan(self._store, entry, content, born)))
         self._kept.add(entry.node)
+        try:
+            with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+                file.write(msgspec.msgpack.encode(Orphan(self._store, entry, content, born)))
+        except OSError as error:
+            log.warning("a removed file that is open is not kept", path=path, reason=error.strerror)
 
     def drop(self, node: int) -> None:
         if node in self._kept:
