@@ -4,9 +4,10 @@ Importing this module costs nothing; structlog is loaded when the first logger i
 below may log to a file inside a mount of ours: the worker would wait for itself.
 """
 
+import contextlib
 import os
 import sys
-from typing import Any, Literal, TextIO
+from typing import Any, Literal, TextIO, cast
 
 Level = Literal["debug", "info", "warning", "error"]
 _LEVELS: dict[str, int] = {"debug": 10, "info": 20, "warning": 30, "error": 40}
@@ -42,10 +43,25 @@ def configure(*, path: str | None = None, level: Level = "info", stream: TextIO 
     structlog.configure(
         processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
-        logger_factory=structlog.WriteLoggerFactory(target),
+        logger_factory=structlog.WriteLoggerFactory(cast(TextIO, _Patient(target))),
         cache_logger_on_first_use=False,
     )
     return target
+
+
+class _Patient:
+    """A log that cannot be written (its disk is full, its reader gone) must not fail what it tells of."""
+
+    def __init__(self, target: TextIO) -> None:
+        self._target = target
+
+    def write(self, text: str) -> None:
+        with contextlib.suppress(OSError):
+            self._target.write(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            self._target.flush()
 
 
 def logger(name: str, **fields: object) -> Any:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -58,3 +59,11 @@ def test_importing_it_loads_nothing() -> None:
     script = "import sys, engramfs.telemetry; print('structlog' in sys.modules)"
     child = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert child.stdout.strip() == "False"
+
+
+def test_a_log_that_cannot_be_written_fails_nothing() -> None:
+    full = os.open("/dev/full", os.O_WRONLY | os.O_CLOEXEC)
+    stream = io.TextIOWrapper(io.FileIO(full, "w"), write_through=True)
+    telemetry.configure(stream=stream)
+    telemetry.logger("control").error("said to nobody")
+    stream.close()
