@@ -16,6 +16,7 @@
     ├── Unavailable             ENODEV     exit 1  unavailable
     ├── StorageError            EIO        exit 1  storage
     │   ├── Corrupt             EIO        exit 1  corrupt
+    │   ├── Unusable            EIO        exit 1  unusable
     │   └── Full                ENOSPC     exit 1  full
     └── PosixError              (given)    exit 1  posix
         └── one class for each answer that a filesystem call may get
@@ -145,6 +146,12 @@ class Corrupt(StorageError):
     """Bytes on disk are not what was written."""
 
     code = "corrupt"
+
+
+class Unusable(StorageError):
+    """This process cannot use the log any more; another can."""
+
+    code = "unusable"
 
 
 class Full(StorageError):

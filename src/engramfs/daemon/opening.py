@@ -5,7 +5,7 @@
 
 import contextlib
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import msgspec
 import trio
@@ -93,11 +93,14 @@ def report(resources: Resources, found: Recovered) -> None:
 
 
 @contextlib.asynccontextmanager
-async def serving(state: Open) -> AsyncIterator[trio.Nursery]:
-    """Seal and write in the background; at the end, everything that is open is sealed first."""
+async def serving(state: Open, *, expendable: bool = False) -> AsyncIterator[trio.Nursery]:
+    """Seal and write in the background; at the end, everything that is open is sealed first.
+
+    An `expendable` process ends at once when that fails: the next one answers what is in flight.
+    """
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(state.writer.serve)
-        nursery.start_soon(state.filesystem.seal_when_due)
+        nursery.start_soon(_vital, state.writer.serve, expendable)
+        nursery.start_soon(_vital, state.filesystem.seal_when_due, expendable)
         try:
             yield nursery
         finally:
@@ -105,3 +108,14 @@ async def serving(state: Open) -> AsyncIterator[trio.Nursery]:
             with trio.CancelScope(shield=True), trio.move_on_after(5), contextlib.suppress(StorageError):
                 await state.filesystem.seal_all()
             nursery.cancel_scope.cancel()
+
+
+async def _vital(task: Callable[[], Awaitable[None]], expendable: bool) -> None:
+    """Without this task nothing is sealed, and a call that waits for that would wait for ever."""
+    try:
+        await task()
+    except Exception as error:
+        telemetry.logger("worker").exception("cannot go on", reason=str(error))
+        if expendable:
+            os._exit(1)
+        raise

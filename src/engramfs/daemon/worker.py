@@ -82,7 +82,7 @@ async def _serve(
         )
         hub = os.path.join(run, "fs")
         service = Service(served.repository, filesystem, sessions, config, hub, end.stop, notifier.settled)
-        async with serving(served) as nursery:
+        async with serving(served, expendable=True) as nursery:
             nursery.start_soon(_stop_on_signal, end)
             nursery.start_soon(_keep_alive)
             await nursery.start(control.serve, control_socket, service.methods())
@@ -122,8 +122,8 @@ def main() -> int:
         if descriptor is None or "control" not in descriptors:
             raise UsageError("a worker is started by its keeper; run engramfs daemon")
         config = load(places.config) if places.config else Config()
-        listener = socket.socket(fileno=descriptors["control"])
-        return trio.run(_serve, places.state, places.run, config, descriptor, take_over, listener)
+        with socket.socket(fileno=descriptors["control"]) as listener:
+            return trio.run(_serve, places.state, places.run, config, descriptor, take_over, listener)
     except EngramError as error:
         os.write(2, f"engramfs: {error}\n".encode(errors="replace"))
         return error.exit_code

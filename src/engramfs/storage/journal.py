@@ -187,9 +187,12 @@ class Journal:
         return sync
 
     def clear(self) -> None:
-        """Drop every record: all of them are in the log."""
+        """Drop every record: all of them are in the log. Raises `StorageError`; then nothing was dropped."""
         if self.records or self.size > len(MAGIC):
-            os.ftruncate(self._descriptor, len(MAGIC))
+            try:
+                os.ftruncate(self._descriptor, len(MAGIC))
+            except OSError as error:
+                raise self._failed(error) from error
             self.size = len(MAGIC)
             self.records = 0
 

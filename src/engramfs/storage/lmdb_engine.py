@@ -207,6 +207,9 @@ class LmdbEngine:
         except lmdb.MapFullError:
             self._grow()
             raise MapFull(f"the log in {self.directory} outgrew its map; it has been made larger") from None
+        except StorageError:
+            with self.reading():  # raises `Unusable` after a failure that LMDB cannot go on from
+                raise
         # What is committed stays committed: if this fails, the next transaction says so, before it begins.
         with contextlib.suppress(Full):
             self._keep_slack()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import lmdb
 
-from engramfs.errors import Corrupt, Full, StorageError, Unavailable
+from engramfs.errors import Corrupt, Full, StorageError, Unavailable, Unusable
 
 DATA = "data.mdb"
 _PROBE = b"\0" * (256 << 10)
@@ -16,7 +16,10 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextlib.contextmanager
 def translated(directory: str) -> Iterator[None]:
-    """Raise `Corrupt`, `Full`, `Unavailable` or `StorageError` instead. `MapFullError` passes through."""
+    """Raise `Corrupt`, `Unusable`, `Full`, `Unavailable` or `StorageError` instead.
+
+    `MapFullError` passes through.
+    """
     try:
         yield
     except lmdb.MapFullError:
@@ -25,6 +28,11 @@ def translated(directory: str) -> Iterator[None]:
         raise Corrupt(
             f"the log in {directory} is damaged ({error}), so the stores in it cannot be served; "
             "put a backup (engramfs backup) in its place"
+        ) from error
+    except lmdb.PanicError as error:
+        raise Unusable(
+            f"the log in {directory} cannot be used any more by this process, a write to its first pages "
+            "failed; see to the disk, then start engramfs again"
         ) from error
     except lmdb.VersionMismatchError as error:
         raise StorageError(

@@ -25,8 +25,8 @@ class StoreLock:
             holder = os.pread(self._descriptor, 200, 0).decode(errors="replace").strip() or "another process"
             os.close(self._descriptor)
             raise Busy(f"{state} is in use by {holder}; stop it first") from None
-        os.ftruncate(self._descriptor, 0)
         with contextlib.suppress(OSError):  # a full disk; the lock is held all the same, without a name
+            os.ftruncate(self._descriptor, 0)
             os.pwrite(self._descriptor, f"{purpose} (pid {os.getpid()})\n".encode(), 0)
 
     def close(self) -> None:

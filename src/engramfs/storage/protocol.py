@@ -76,7 +76,10 @@ class Engine(Protocol):
     def reading(self) -> AbstractContextManager[Reader]: ...
 
     def writing(self) -> AbstractContextManager[Writer]:
-        """Raises `Full` when the disk is, `StorageError` otherwise; then nothing was written."""
+        """Raises `Full` when the disk is, `StorageError` otherwise; then nothing was written.
+
+        `Unusable` says that no transaction will succeed any more in this process.
+        """
 
     def usage(self) -> Usage: ...
 

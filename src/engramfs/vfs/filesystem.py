@@ -277,16 +277,22 @@ class Filesystem:
     def trim_journal(self) -> None:
         """Drop what every store has in the log."""
         journal = self.resources.journal
-        if all(store.is_idle for store in self.stores.values()):
-            journal.clear()
-        elif journal.size > self._compact_at:
-            try:
-                for store in self.stores.values():
-                    store.restate()
-                needed = {store.store.id: store.oldest_needed() for store in self.stores.values()}
-                journal.compact(lambda record: record.position >= needed.get(record.store, math.inf))
-            except StorageError as error:  # the journal is as it was
-                self.resources.failed("", error.message)
+        try:
+            if all(store.is_idle for store in self.stores.values()):
+                journal.clear()
+            elif journal.size > self._compact_at:
+                self._compact()
+        except StorageError as error:  # the journal is as it was
+            self.resources.failed("", error.message)
+
+    def _compact(self) -> None:
+        journal = self.resources.journal
+        try:
+            for store in self.stores.values():
+                store.restate()
+            needed = {store.store.id: store.oldest_needed() for store in self.stores.values()}
+            journal.compact(lambda record: record.position >= needed.get(record.store, math.inf))
+        finally:
             self._compact_at = self._next_compaction(journal.size)
 
     def _next_compaction(self, size: int) -> int:

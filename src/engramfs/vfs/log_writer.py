@@ -16,7 +16,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import structlog
 import trio
 
-from engramfs.errors import EngramError
+from engramfs.errors import EngramError, Unusable
 from engramfs.history.repository import Repository
 from engramfs.storage.protocol import Writer
 
@@ -99,7 +99,7 @@ class LogWriter:
         return len(self._jobs)
 
     async def serve(self) -> None:
-        """Do jobs until cancelled."""
+        """Do jobs until cancelled. Raises `Unusable` when no job can be done any more."""
         pause = RETRY
         while True:
             if not self._jobs:
@@ -108,6 +108,8 @@ class LogWriter:
             group = self._next_group()
             try:
                 results = await trio.to_thread.run_sync(self._do, group, limiter=self._limiter)
+            except Unusable:
+                raise
             except Exception as error:
                 if self._reject(group, error):
                     continue
