@@ -10,8 +10,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+from engramfs.history import catalog
 from engramfs.history.repository import Repository
+from engramfs.history.tree import tree_at, walk
 from engramfs.history.verify import verify
+from engramfs.model.entry import Kind
+from engramfs.vfs.recovery import recover
 
 from ..harness.daemon import Daemon, Place, eventually
 from .disk import Disk
@@ -146,3 +150,14 @@ def problems_of(reported: dict[str, list[Event]], found: dict[bytes, str], kept:
         }
         problems += [f"{directory}: {problem}" for problem in broken(events, there, kept)]
     return problems
+
+
+def problems_in(state: str, reported: dict[str, list[Event]], kept: set[str]) -> list[str]:
+    """Recover a state directory as a daemon does when it starts, and compare."""
+    with Repository.open(state, write="the test") as repository:
+        recover(repository)
+        problems = [str(finding) for finding in verify(repository).findings]
+        with repository.engine.reading() as reader:
+            tree = tree_at(reader, catalog.named(reader, STORE), None)
+            found = {path: entry.digest.hex() for path, entry in walk(tree) if entry.kind is Kind.FILE}
+    return problems + problems_of(reported, found, kept)

@@ -21,16 +21,18 @@ def broken(events: Iterable[Event], found: Mapping[str, str], kept: set[str]) ->
     since; never anything else.
     """
     possible: dict[str, list[str | None]] = {}
+    problems = []
     for event, path, digest in events:
-        assert path is not None
+        if event == "failed" or path is None:
+            continue
         states = possible.setdefault(path, [None])
         if event == "try":
             states.append(digest)
+        elif event == "read" and digest not in states:
+            problems.append(f"{path} was read as {digest} instead of {' or '.join(map(str, states))}")
         elif event in kept:
             states[:] = [digest]
-    problems = [
-        f"{path} has {found.get(path)} instead of {' or '.join(map(str, states))}"
-        for path, states in possible.items()
-        if path != "failed" and found.get(path) not in states
-    ]
+    for path, states in possible.items():
+        if found.get(path) not in states:
+            problems.append(f"{path} has {found.get(path)} instead of {' or '.join(map(str, states))}")
     return problems + [f"{path} was never written" for path in found if path not in possible]

@@ -12,17 +12,9 @@ import time
 
 import pytest
 
-from engramfs.history import catalog
-from engramfs.history.repository import Repository
-from engramfs.history.tree import tree_at, walk
-from engramfs.history.verify import verify
-from engramfs.model.entry import Kind
-from engramfs.vfs.recovery import recover
-
 from ..harness.daemon import Daemon
 from .disk import MIB, Disk
-from .machine import STORE, Machine, problems_of
-from .promises import Event
+from .machine import Machine, problems_in
 
 SYNCED = {"synced"}
 ON_CLOSE = '[batch]\ndurability = "close"\n'
@@ -91,7 +83,9 @@ def test_an_image_of_the_disk_at_any_moment_has_what_was_synced_before(daemon: D
         }
         inside.shell(f"mount -o loop {below.point}/copy {directory}/copy")
         try:
-            assert problems_in(f"/proc/{inside.pid}/root{directory}/copy", tried) == [], f"copy {number}"
+            assert problems_in(f"/proc/{inside.pid}/root{directory}/copy", tried, SYNCED) == [], (
+                f"copy {number}"
+            )
         finally:
             inside.shell(f"umount {directory}/copy; rm {below.point}/copy")
     for pid in running:
@@ -101,14 +95,3 @@ def test_an_image_of_the_disk_at_any_moment_has_what_was_synced_before(daemon: D
     daemon.down()
     machine.disk.unmount()
     below.unmount()
-
-
-def problems_in(state: str, reported: dict[str, list[Event]]) -> list[str]:
-    """Recover a state directory as a daemon does when it starts, and compare."""
-    with Repository.open(state, write="the test") as repository:
-        recover(repository)
-        problems = [str(finding) for finding in verify(repository).findings]
-        with repository.engine.reading() as reader:
-            tree = tree_at(reader, catalog.named(reader, STORE), None)
-            found = {path: entry.digest.hex() for path, entry in walk(tree) if entry.kind is Kind.FILE}
-    return problems + problems_of(reported, found, SYNCED)

@@ -1,11 +1,12 @@
 """A program that saves files, and says of each what it was promised.
 
-    python writer.py DIRECTORY REPORT        until SIGTERM or the first error
+    python writer.py DIRECTORY REPORT           until SIGTERM or the first error
+    python writer.py DIRECTORY REPORT STEPS     so many steps, whatever fails, reading back after each
 
 Some files are synced, some are only closed. REPORT gets a JSON array a line: [event, path, digest], where
-event is "try" (before the first call that may make it so), "closed" or "synced", and digest is the SHA-256
-of the content that the path has then, or null when the name is gone. ["failed", error, ""] is the last line
-when a call failed. Standard library only.
+event is "try" (before the first call that may make it so), "closed", "synced" or "read", and digest is the
+SHA-256 of the content that the path has then, or null when the name is gone. ["failed", error, null] stands
+for a call that failed. Standard library only.
 """
 
 import contextlib
@@ -26,12 +27,18 @@ class Writer:
         self._directory = directory
         self._report = os.open(report, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._log = b""
+        self._last = ""
+        self._wanted: bytes | None = None  # what `_last`, the path of the present step, is to have
         self.written = 0
         os.mkdir(directory)
 
     def say(self, event: str, name: str, content: bytes | None) -> None:
         digest = hashlib.sha256(content).hexdigest() if content is not None else None
         os.write(self._report, json.dumps([event, name, digest]).encode() + b"\n")
+
+    def _try(self, name: str, content: bytes | None) -> None:
+        self._last, self._wanted = name, content
+        self.say("try", name, content)
 
     def step(self) -> None:
         random.choice([self.save, self.save, self.save_atomically, self.append, self.remove])()
@@ -42,8 +49,9 @@ class Writer:
     def _write(self, name: str, content: bytes, flags: int, *, sync: bool) -> None:
         descriptor = os.open(f"{self._directory}/{name}", flags | os.O_WRONLY | os.O_CREAT, 0o644)
         try:
-            os.write(descriptor, content)
             self.written += len(content)
+            while content:
+                content = content[os.write(descriptor, content) :]
             if sync:
                 os.fsync(descriptor)
         finally:
@@ -58,14 +66,14 @@ class Writer:
 
     def save(self) -> None:
         name, content, sync = f"file{random.randrange(30)}", self._new_content(), random.random() < 0.5
-        self.say("try", name, content)
+        self._try(name, content)
         self._write(name, content, os.O_TRUNC, sync=sync)
         self.say("synced" if sync else "closed", name, content)
 
     def save_atomically(self) -> None:
         name, content, sync = f"file{random.randrange(30)}", self._new_content(), random.random() < 0.5
-        self.say("try", name, content)
-        self._write(f".tmp-{name}", content, os.O_EXCL, sync=sync)
+        self._try(name, content)
+        self._write(f".tmp-{name}", content, os.O_TRUNC, sync=sync)
         os.rename(f"{self._directory}/.tmp-{name}", f"{self._directory}/{name}")
         self.say("closed", name, content)
         if sync:
@@ -75,13 +83,13 @@ class Writer:
     def append(self) -> None:
         line, sync = b"%08d\n" % len(self._log), random.random() < 0.5
         self._log += line
-        self.say("try", "log", self._log)
+        self._try("log", self._log)
         self._write("log", line, os.O_APPEND, sync=sync)
         self.say("synced" if sync else "closed", "log", self._log)
 
     def remove(self) -> None:
         name, sync = f"file{random.randrange(30)}", random.random() < 0.5
-        self.say("try", name, None)
+        self._try(name, None)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{self._directory}/{name}")
         self.say("closed", name, None)
@@ -92,8 +100,35 @@ class Writer:
     def fail(self, error: OSError) -> None:
         self.say("failed", str(error), None)
 
+    def step_whatever_fails(self) -> None:
+        """After a failed call the path may have what it had, what it was to have, or the part that fitted."""
+        before = self._log
+        try:
+            self.step()
+        except OSError as error:
+            self.fail(error)
+            self._see_what_a_failure_left(before)
+        name = self._last
+        with contextlib.suppress(OSError):
+            self.say("read", name, self._read(name))
 
-def main(directory: str, report: str) -> None:
+    def _see_what_a_failure_left(self, log: bytes) -> None:
+        with contextlib.suppress(OSError):
+            found = self._read(self._last)
+            if self._last == "log":
+                self._log = found if found is not None and found.startswith(log) else log
+            if found is not None and self._wanted is not None and self._wanted.startswith(found):
+                self.say("try", self._last, found)
+
+    def _read(self, name: str) -> bytes | None:
+        try:
+            with open(f"{self._directory}/{name}", "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+
+
+def main(directory: str, report: str, steps: str = "") -> None:
     stopping: list[int] = []
 
     def stop(number: int, _frame: FrameType | None) -> None:
@@ -101,8 +136,10 @@ def main(directory: str, report: str) -> None:
 
     signal.signal(signal.SIGTERM, stop)
     writer = Writer(directory, report)
+    for _ in range(int(steps or 0)):
+        writer.step_whatever_fails()
     try:
-        while not stopping and writer.written < LIMIT:
+        while not steps and not stopping and writer.written < LIMIT:
             writer.step()
     except OSError as error:
         writer.fail(error)
