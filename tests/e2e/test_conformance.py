@@ -41,7 +41,7 @@ def test_real_programs(large: Daemon, tmp_path: Path) -> None:
     results = tmp_path / "results.json"
     arguments = [sys.executable, workload("realclients.py"), place.state, "-o", str(results)]
     finished = large.inside.run(*arguments, timeout=1800)
-    failed = set(re.findall(r"^FAIL\s+(\S+)", finished.out, re.MULTILINE))
+    failed = set(re.findall(r"^FAIL\s+(?:\w+/)?(\S+)", finished.out, re.MULTILINE))
     assert failed <= OWNERSHIP, finished.out
     assert json.loads(results.read_text())
 
