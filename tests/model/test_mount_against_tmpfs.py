@@ -269,7 +269,7 @@ def test_a_mount_is_a_tmpfs_with_versions(daemon: Daemon, tmp_path: Path) -> Non
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=int(os.environ.get("ENGRAMFS_MODEL_EXAMPLES", "100")),
+            max_examples=int(os.environ.get("ENGRAMFS_MODEL_EXAMPLES", "60")),
             stateful_step_count=40,
             deadline=None,
             database=None,
