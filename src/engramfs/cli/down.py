@@ -1,6 +1,5 @@
 """`engramfs down`: everything off, sealed and stopped."""
 
-import fcntl
 import glob
 import os
 import signal
@@ -11,6 +10,8 @@ import click
 from engramfs.cli import attaching
 from engramfs.cli.command import Command
 from engramfs.cli.invocation import Invocation, pass_invocation
+from engramfs.cli.starting import start_daemon
+from engramfs.daemon.run_directory import keeper_of
 from engramfs.errors import EngramError
 
 PATIENCE = 20.0  # seconds for the daemon to seal and end
@@ -35,10 +36,12 @@ def command(invocation: Invocation) -> None:
 
 def _stop(invocation: Invocation) -> bool:
     """End the sessions and the daemon; whether there was one."""
-    keeper = _keeper(invocation)
+    keeper, client = keeper_of(invocation.locations.run), invocation.client
     if keeper is None:
-        return False
-    client = invocation.client
+        if not client.is_running():
+            return False
+        start_daemon(invocation)  # a worker whose keeper died: with another it ends in order
+        keeper = keeper_of(invocation.locations.run) or 0
     try:
         for session in client.call("session.list", timeout=ANSWER):
             client.call("session.close", id=session["id"], timeout=ANSWER)
@@ -54,29 +57,12 @@ def _stop(invocation: Invocation) -> bool:
 def _wait_for_the_end(invocation: Invocation) -> None:
     """Until the hub is off and the keeper has let go of the run directory, so that `up` can follow."""
     deadline = time.monotonic() + PATIENCE
-    while _keeper(invocation) is not None or attaching.hub_mount(invocation) is not None:
+    while keeper_of(invocation.locations.run) is not None or attaching.hub_mount(invocation) is not None:
         if time.monotonic() > deadline:
             raise EngramError(
                 f"the daemon has not ended after {PATIENCE:g} s; see {invocation.locations.daemon_log}"
             )
         time.sleep(0.02)
-
-
-def _keeper(invocation: Invocation) -> int | None:
-    """The pid of the keeper that holds the run directory."""
-    try:
-        descriptor = os.open(
-            os.path.join(invocation.locations.run, "keeper.lock"), os.O_RDONLY | os.O_CLOEXEC
-        )
-    except FileNotFoundError:
-        return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return int(os.pread(descriptor, 20, 0) or b"0") or None
-    finally:
-        os.close(descriptor)
-    return None
 
 
 def _clear_what_a_dead_daemon_left(invocation: Invocation) -> None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 
 from engramfs.cli.invocation import Invocation
+from engramfs.daemon.run_directory import ATTACHING, keeper_of
 from engramfs.errors import Conflict, EngramError, NoDaemon, NotFound, Refused, Unavailable, UsageError
 
 PATIENCE = 15.0  # seconds until a started daemon answers
@@ -33,9 +34,11 @@ def alone(invocation: Invocation) -> Iterator[None]:
 def start_daemon(invocation: Invocation) -> bool:
     """Start a daemon unless one answers; whether one was started.
 
+    A worker that answers and whose keeper has died gets another keeper, which takes it in.
+
     Raises what the daemon said last when it ended at once, and `EngramError` when it does not answer.
     """
-    if invocation.client.is_running():
+    if invocation.client.is_running() and keeper_of(invocation.locations.run) is not None:
         return False
     log = _open_log(invocation)
     try:
@@ -44,7 +47,7 @@ def start_daemon(invocation: Invocation) -> bool:
     finally:
         os.close(log)
     deadline = time.monotonic() + PATIENCE
-    while not _answers(invocation, deadline):
+    while not (_answers(invocation, deadline) and _is_kept(invocation)):
         status = _exit_status(process)
         if status is not None and not invocation.client.is_running():
             raise _why_ended(invocation, begin, status)
@@ -53,6 +56,12 @@ def start_daemon(invocation: Invocation) -> bool:
             raise EngramError(f"the daemon does not answer after {PATIENCE:g} s; {log_path} may say why")
         time.sleep(0.01)
     return True
+
+
+def _is_kept(invocation: Invocation) -> bool:
+    """Whether a keeper is there, and has put the sessions of an earlier one back."""
+    run = invocation.locations.run
+    return keeper_of(run) is not None and not os.path.exists(os.path.join(run, ATTACHING))
 
 
 def _open_log(invocation: Invocation) -> int:

@@ -58,6 +58,16 @@ def listening(run: str, passed: int | None = None) -> Iterator[socket.socket]:
             yield listener
 
 
+@contextlib.contextmanager
+def inherited(run: str, descriptor: int) -> Iterator[socket.socket]:
+    """The listening socket of the directory `run` that another process made; removed at the end."""
+    with socket.socket(fileno=descriptor) as listener:
+        try:
+            yield listener
+        finally:
+            os.unlink(os.path.join(run, NAME))
+
+
 def _require_that_clients_find(listener: socket.socket, run: str) -> None:
     address, expected = listener.getsockname(), os.path.join(run, NAME)
     try:

@@ -10,6 +10,7 @@ The worker's side is `received_descriptors`, `notify`, `watchdog_interval` and `
 Imports only the standard library and one system call: the keeper stays small.
 """
 
+import contextlib
 import fcntl
 import os
 import signal
@@ -43,6 +44,18 @@ def received_descriptors(environment: MutableMapping[str, str] | None = None) ->
         os.set_inheritable(descriptor, False)
         found[listed[index] if index < len(listed) else f"unknown{index}"] = descriptor
     return found
+
+
+def close_inherited() -> None:
+    """Close what whoever started us had open: it may be a file of our own mount, which then waits for us.
+
+    What this process opened, or took by `received_descriptors`, is close-on-exec and stays.
+    """
+    for name in os.listdir("/proc/self/fd"):
+        descriptor = int(name)
+        with contextlib.suppress(OSError):  # the one that listed them
+            if descriptor >= FIRST_DESCRIPTOR and os.get_inheritable(descriptor):
+                os.close(descriptor)
 
 
 def notify(*lines: str) -> bool:

@@ -27,9 +27,10 @@ import sys
 import time
 from collections.abc import Sequence
 
-from engramfs.daemon import control_socket
+from engramfs.daemon import adoption, control_socket
+from engramfs.daemon.adoption import Orphan
 from engramfs.daemon.crashes import LIMIT, Crashes
-from engramfs.daemon.handover import FUSE, FUSE_SERVED, RESTART, Notifications
+from engramfs.daemon.handover import FUSE, FUSE_SERVED, RESTART, Notifications, close_inherited
 from engramfs.daemon.keeper_log import log
 from engramfs.daemon.run_directory import RunDirectory
 from engramfs.daemon.service_manager import ServiceManager
@@ -68,16 +69,26 @@ def run(
     if config is not None:
         places += ["--config", os.path.abspath(config)]
     manager = ServiceManager(os.environ)
+    close_inherited()
     directory = RunDirectory(run)
     os.chdir("/")  # whoever started us may stand inside a mount of ours
     try:
         command = worker or [sys.executable, "-m", "engramfs.daemon.worker", *places]
-        if clear_stale(directory.hub, patience=ORPHAN_LIMIT):
+        orphan = adoption.find(directory.path)
+        if orphan is None and clear_stale(directory.hub, patience=ORPHAN_LIMIT):
             log(f"removed the stale mount of a dead daemon at {directory.hub}")
-        with control_socket.listening(directory.path, manager.control) as control:
-            return Keeper(directory, control, command, manager, take_over=take_over).keep()
+        with _listening(directory.path, manager.control, orphan) as control:
+            return Keeper(directory, control, command, manager, orphan, take_over=take_over).keep()
     finally:
         directory.close()
+
+
+def _listening(
+    run: str, passed: int | None, orphan: Orphan | None
+) -> contextlib.AbstractContextManager[socket.socket]:
+    if orphan is None or passed is not None:
+        return control_socket.listening(run, passed)
+    return control_socket.inherited(run, orphan.control)
 
 
 class Keeper:
@@ -89,6 +100,7 @@ class Keeper:
         control: socket.socket,
         command: Sequence[str],
         manager: ServiceManager,
+        orphan: Orphan | None = None,
         *,
         take_over: bool,
     ) -> None:
@@ -97,6 +109,7 @@ class Keeper:
         self._command = command
         self._manager = manager
         self._take_over = take_over
+        self._orphan = orphan
         self._notifications = Notifications()
         self._selector = selectors.DefaultSelector()
         self._crashes = Crashes()
@@ -138,7 +151,7 @@ class Keeper:
                 delay = self._crashes.delay(self._served_for())
                 if delay is None:
                     log(f"gave up: {LIMIT} crashes in a row; the last: {self._last_end}")
-                    return 1
+                    return worker.status if worker.status == Busy.exit_code else 1
                 self._manager.tell(f"STATUS={self._last_end}; starting another")
                 self._pause(delay)
             self._restarts += 1
@@ -151,11 +164,11 @@ class Keeper:
 
     def _serve_once(self) -> WorkerProcess:
         """Run one worker to its end; the connection outlives it, if another can take it over."""
-        connection = self._connection or Connection.open(self._directory.hub)
+        connection = self._connection or self._connect()
         self._connection, self._ready_since = connection, None
         orderly = keep = False
         try:
-            worker = self._start(connection)
+            worker = self._adopt(self._orphan) if self._orphan else self._start(connection)
             self._run_to_end(worker, connection)
             orderly = worker.status == 0 or self._stopping
             keep = not orderly and self._can_be_taken_over(connection)
@@ -166,6 +179,23 @@ class Keeper:
                 connection.close(everywhere=orderly)
                 self._ended.add(connection.minor)
                 self._connection = None
+
+    def _connect(self) -> Connection:
+        if self._orphan is None:
+            return Connection.open(self._directory.hub)
+        return Connection.adopt(self._orphan.fuse, self._directory.hub)
+
+    def _adopt(self, orphan: Orphan) -> WorkerProcess:
+        """The worker of a keeper that died goes on; from now on it is ours."""
+        self._orphan = None
+        address = self._notifications.address
+        worker = WorkerProcess.adopt(
+            orphan.pid, orphan.process, lambda stderr: adoption.take_in(self._directory.path, address, stderr)
+        )
+        log(f"worker {worker.pid} of a keeper that died goes on")
+        self._was_ready, self._ready_since = True, time.monotonic()
+        self._manager.tell("READY=1")
+        return worker
 
     def _can_be_taken_over(self, connection: Connection) -> bool:
         return connection.served and self._take_over and not self._crashes.connection_is_suspect
@@ -178,6 +208,8 @@ class Keeper:
             "ENGRAMFS_RESTARTS": str(self._restarts),
             "ENGRAMFS_LAST_CRASH": self._last_end,
         }
+        if not connection.served:
+            self._directory.set_attaching(self._directory.has_sessions())
         name = FUSE_SERVED if connection.served else FUSE
         descriptors = {name: connection.descriptor, "control": self._control.fileno()}
         worker = WorkerProcess(self._command, descriptors, environment)
@@ -252,11 +284,15 @@ class Keeper:
                 self._connection.served = True
                 if self._directory.has_sessions():
                     self._reattach()
+                else:
+                    self._directory.set_attaching(False)
             if self._reattaching is None:
                 self._manager.tell("READY=1")
         self._is_watched = self._is_watched or message.get("WATCHDOG") == "1"
         if self._is_watched and self._ready_since is not None and not self._stopping:
             self._deadline = time.monotonic() + HANG_LIMIT
+        if "EXIT_STATUS" in message and self._worker is not None:
+            self._worker.told_status = int(message["EXIT_STATUS"])
         if message.get("STOPPING") == "1":
             self._deadline = time.monotonic() + STOP_LIMIT
 
@@ -275,6 +311,7 @@ class Keeper:
         os.close(exited)
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         log("the sessions are attached" if status == 0 else f"attaching sessions failed ({status})")
+        self._directory.set_attaching(False)
         if status >= 0:
             self._manager.tell("READY=1")
 

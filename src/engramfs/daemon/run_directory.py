@@ -4,14 +4,18 @@
     <run>/control       the control socket
     <run>/sessions/     one JSON file for each session
     <run>/keeper.lock   held by the one keeper; holds its pid
+    <run>/attaching     there while the keeper attaches the sessions of an earlier mount
 
 It is 0700: nobody else reaches the hub, whatever the modes inside.
 """
 
+import contextlib
 import fcntl
 import os
 
 from engramfs.errors import Busy, Refused, Unavailable
+
+ATTACHING = "attaching"
 
 
 class RunDirectory:
@@ -44,9 +48,34 @@ class RunDirectory:
     def has_sessions(self) -> bool:
         return any(name.endswith(".json") for name in os.listdir(os.path.join(self.path, "sessions")))
 
+    def set_attaching(self, is_so: bool) -> None:
+        """Tell `up` to wait for the sessions of an earlier mount, or not to."""
+        path = os.path.join(self.path, ATTACHING)
+        if is_so:
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        else:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+
     def close(self) -> None:
+        self.set_attaching(False)
         os.ftruncate(self._lock, 0)
         os.close(self._lock)
+
+
+def keeper_of(run: str) -> int | None:
+    """The pid of the keeper that holds the run directory `run`, or None."""
+    try:
+        descriptor = os.open(os.path.join(run, "keeper.lock"), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return int(os.pread(descriptor, 20, 0) or b"0") or None
+    finally:
+        os.close(descriptor)
+    return None
 
 
 def _make_private(path: str) -> None:

@@ -23,12 +23,13 @@ import trio
 
 from engramfs import telemetry
 from engramfs.daemon import control, handover
+from engramfs.daemon.adoption import Adoptable
 from engramfs.daemon.config import Config, load
 from engramfs.daemon.handover import FUSE, FUSE_SERVED
 from engramfs.daemon.opening import opened, report, serving
 from engramfs.daemon.service import Service
 from engramfs.daemon.sessions import Sessions, graft_store
-from engramfs.errors import EngramError, UsageError
+from engramfs.errors import EngramError, Unavailable, UsageError
 from engramfs.fuse.answered import Answered
 from engramfs.fuse.notifier import Notifier
 from engramfs.fuse.session import FuseSession
@@ -85,10 +86,12 @@ async def _serve(
         async with serving(served, expendable=True) as nursery:
             nursery.start_soon(_stop_on_signal, end)
             nursery.start_soon(_keep_alive)
-            await nursery.start(control.serve, control_socket, service.methods())
+            adoptable = Adoptable(descriptor, control_socket.fileno())
+            methods = {**service.methods(), **adoptable.methods()}
+            await nursery.start(control.serve, control_socket, methods)
             handover.notify("READY=1", f"STATUS=serving {len(names)} stores")
             await session.serve()
-            handover.notify("STOPPING=1")
+            handover.notify("STOPPING=1", f"EXIT_STATUS={end.code}")
     return end.code
 
 
@@ -127,6 +130,9 @@ def main() -> int:
     except EngramError as error:
         os.write(2, f"engramfs: {error}\n".encode(errors="replace"))
         return error.exit_code
+    except OSError as error:  # before it served: of the run directory
+        os.write(2, f"engramfs: cannot use {places.run}: {error}\n".encode(errors="replace"))
+        return Unavailable.exit_code
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ Nothing here blocks: the keeper waits for the two descriptors, `exited` and `std
 
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from engramfs.daemon import handover
 from engramfs.daemon.keeper_log import copy_to_stderr
@@ -23,11 +23,28 @@ class WorkerProcess:
         os.set_blocking(self.stderr, False)
         self.pid = handover.start(command, descriptors, environment, theirs)
         os.close(theirs)
-        self.exited = os.pidfd_open(self.pid)
+        self._begin(os.pidfd_open(self.pid))
+
+    def _begin(self, exited: int) -> None:
+        self.exited = exited
         self.status: int | None = None
-        self.ready = False
+        self.told_status: int | None = None  # what it said that it would end with
         self.last_line = ""
         self._partial = b""
+
+    @classmethod
+    def adopt(cls, pid: int, exited: int, take_in: Callable[[int], None]) -> "WorkerProcess":
+        """The worker of a keeper that died; `take_in` gives it the descriptor for its stderr."""
+        worker = cls.__new__(cls)
+        worker.pid = pid
+        worker.stderr, theirs = os.pipe()
+        os.set_blocking(worker.stderr, False)
+        worker._begin(exited)
+        try:
+            take_in(theirs)
+        finally:
+            os.close(theirs)
+        return worker
 
     def signal(self, number: int) -> None:
         """Send a signal, unless the process has ended."""
@@ -52,7 +69,10 @@ class WorkerProcess:
 
     def reap(self) -> None:
         """Take the exit status of the ended process, and the rest of what it said."""
-        self.status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        try:
+            self.status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        except ChildProcessError:  # it was somebody else's child
+            self.status = -signal.SIGKILL if self.told_status is None else self.told_status
         while self.forward():
             continue
 

@@ -162,6 +162,18 @@ class Connection:
             raise
         return cls(descriptor, point, mounted.minor)
 
+    @classmethod
+    def adopt(cls, descriptor: int, point: str) -> "Connection":
+        """A connection that a worker serves already. Raises `Unavailable` when it is not mounted here."""
+        mounted = top_mount(read_mounts(), point)
+        if mounted is None:
+            raise Unavailable(
+                f"{point} is not mounted in this mount namespace; start the daemon where it was"
+            )
+        connection = cls(descriptor, point, mounted.minor)
+        connection.served = True
+        return connection
+
     def abort(self) -> None:
         """End the connection now; what waits on it gets ENOTCONN. The mounts stay."""
         abort_connection(self.minor)

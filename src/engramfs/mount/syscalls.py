@@ -48,6 +48,7 @@ _FSOPEN = 430
 _FSCONFIG = 431
 _FSMOUNT = 432
 _OPENAT2 = 437
+_PIDFD_GETFD = 438
 _MOUNT_SETATTR = 442
 
 _FSCONFIG_CMD_CREATE = 6
@@ -103,6 +104,16 @@ def unshare(flags: int) -> None:
 def die_with_parent(signal_number: int) -> None:
     """prctl(PR_SET_PDEATHSIG): be sent `signal_number` when the parent thread ends."""
     _checked(_libc.prctl(PR_SET_PDEATHSIG, ctypes.c_ulong(signal_number), 0, 0, 0), "prctl")
+
+
+def outlive_parent() -> None:
+    """Take `die_with_parent` back."""
+    die_with_parent(0)
+
+
+def take_descriptor(process: int, descriptor: int) -> int:
+    """pidfd_getfd(2): a copy of another process's descriptor; `process` is a pidfd."""
+    return _syscall("pidfd_getfd", None, _PIDFD_GETFD, process, descriptor, 0)
 
 
 def drop_capability(number: int) -> None:

@@ -1,0 +1,68 @@
+"""A keeper has died and its worker goes on: how the next keeper takes the worker in.
+
+The worker offers the numbers of its descriptors, the keeper copies them out of it (pidfd_getfd) and
+tells it where to send its notifications and its stderr from now on. The mounts never notice.
+
+Both sides are here. The keeper's, `find` and `take_in`, imports the standard library alone.
+"""
+
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple
+
+from engramfs.daemon.client import ControlClient
+from engramfs.errors import EngramError, UsageError
+from engramfs.mount.syscalls import outlive_parent, take_descriptor
+
+PATIENCE = 5.0  # seconds for a worker to answer
+
+
+class Orphan(NamedTuple):
+    """A worker without a keeper, and copies of its descriptors."""
+
+    pid: int
+    process: int  # a pidfd
+    fuse: int
+    control: int
+
+
+def find(run: str) -> Orphan | None:
+    """The worker that answers in the run directory `run`, while nobody holds it; or None."""
+    try:
+        offer = ControlClient(run, timeout=PATIENCE).call("keeper.offer")
+    except EngramError:  # none answers, or one that ends with its keeper
+        return None
+    process = os.pidfd_open(offer["pid"])
+    fuse, control = (take_descriptor(process, offer[name]) for name in ("fuse", "control"))
+    return Orphan(offer["pid"], process, fuse, control)
+
+
+def take_in(run: str, address: str, stderr: int) -> None:
+    """Let the worker notify `address`, and write its stderr to our descriptor `stderr`."""
+    client = ControlClient(run, timeout=PATIENCE)
+    client.call("keeper.adopt", address=address, stderr=f"/proc/{os.getpid()}/fd/{stderr}")
+
+
+class Adoptable:
+    """The worker's side."""
+
+    def __init__(self, fuse: int, control: int) -> None:
+        self._fuse = fuse
+        self._control = control
+        outlive_parent()
+
+    def methods(self) -> Mapping[str, Callable[..., Awaitable[object]]]:
+        return {"keeper.offer": self.offer, "keeper.adopt": self.adopt}
+
+    async def offer(self, *_request: object) -> object:
+        return {"pid": os.getpid(), "fuse": self._fuse, "control": self._control}
+
+    async def adopt(self, params: Mapping[str, object], *_request: object) -> object:
+        address, stderr = params.get("address"), params.get("stderr")
+        if not isinstance(address, str) or not isinstance(stderr, str):
+            raise UsageError("keeper.adopt takes an address and a stderr")
+        descriptor = os.open(stderr, os.O_WRONLY | os.O_CLOEXEC)
+        os.dup2(descriptor, 2)
+        os.close(descriptor)
+        os.environ["NOTIFY_SOCKET"] = address
+        return None
