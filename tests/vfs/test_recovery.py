@@ -203,6 +203,19 @@ async def test_a_crash_while_a_version_is_on_its_way_into_the_log(boot: Boot) ->
     assert (await boot()).tree() == {"b": None, "b/file": b"two"}
 
 
+async def test_a_crash_while_a_version_is_on_its_way_that_takes_contents_of_transient_files_along(
+    boot: Boot,
+) -> None:
+    machine = await boot()
+    ann = machine.writes()
+    await ann.save(".tmp-1", b"content")
+    await ann.save("other", b"")
+    machine.live().cut()
+    ann.rename(".tmp-1", "file")
+    machine.crash()
+    assert (await boot()).tree() == {"file": b"content", "other": b""}
+
+
 async def test_a_torn_tail_is_dropped_kept_aside_and_reported(boot: Boot) -> None:
     machine = await boot()
     await machine.writes().save("file", b"whole")

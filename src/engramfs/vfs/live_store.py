@@ -102,12 +102,21 @@ class LiveStore:
         self._cut_for(record.author, replaying=True)
         if isinstance(record.operation, Link):
             self.tree.load(record.operation.entry.node)  # it may be one more name of a file in the log
-        self._apply(record)
+        self._apply(self._with_content(record))
         if self.batch is not None:
             self.batch.flags.add("recovered")
             if record.overwrites:
                 self.batch.overwritten.add(record.overwrites)
                 self.batch.flags.add("concurrent")
+
+    def _with_content(self, record: Record) -> Record:
+        """A state that was said again left its content to a cut, which may never have reached the log."""
+        operation = record.operation
+        if record.content is None and isinstance(operation, Update):
+            node = self.tree.nodes.get(operation.entry.node)
+            if node is not None and node.entry.digest == operation.entry.digest:
+                return replace(record, content=node.content)
+        return record
 
     def _cut_for(self, author: Author, *, replaying: bool = False) -> None:
         if self.batch is not None and self.batch.author != author:
