@@ -1,21 +1,11 @@
 """A daemon whose first worker meets a fault at one of its system calls: strace makes it."""
 
-import os
 import shutil
-import sys
-from pathlib import Path
 
 import pytest
 
-from engramfs.errors import EngramError
-
 from ..harness.daemon import Daemon
-
-DRIVER = """
-import sys
-from engramfs.daemon.keeper import run
-sys.exit(run(sys.argv[1], sys.argv[2], None, sys.argv[3:]))
-"""
+from . import wrapped_worker
 
 
 def start(daemon: Daemon, calls: str, fault: str, number: int, path: str = "") -> bool:
@@ -27,31 +17,10 @@ def start(daemon: Daemon, calls: str, fault: str, number: int, path: str = "") -
     """
     if shutil.which("strace") is None:
         pytest.skip("strace is not installed")
-    script = daemon.directory / "worker"
     inject = f"-e trace={calls} -e inject={calls}:{fault}:when={number}" + (f" -P {path}" if path else "")
     trace, used = daemon.directory / "trace", daemon.directory / "used"
-    script.write_text(
-        f'#!/bin/sh\n[ -e {used} ] && exec "$@"\n: >{used}\nexec strace -D -f -o {trace} {inject} "$@"\n'
-    )
-    script.chmod(0o700)
-    os.makedirs(daemon.run_directory, mode=0o700)
-    places = ["--state", daemon.state, "--run", daemon.run_directory]
-    command = [sys.executable, "-c", DRIVER, daemon.state, daemon.run_directory, str(script)]
-    command += [sys.executable, "-m", "engramfs.daemon.worker", *places]
-    log = str(Path(daemon.run_directory, "daemon.log"))
-    keeper = daemon.inside.call("start", command, None, daemon.environment, log)
-    while daemon.inside.call("ended", keeper, 0.02) is None:
-        if _answers(daemon):
-            return True
-    return False
-
-
-def _answers(daemon: Daemon) -> bool:
-    try:
-        daemon.client.call("ping", timeout=5)
-    except EngramError:
-        return False
-    return True
+    script = f'[ -e {used} ] && exec "$@"; : >{used}; exec strace -D -f -o {trace} {inject} "$@"'
+    return wrapped_worker.start(daemon, script)
 
 
 def hits(daemon: Daemon) -> list[str]:

@@ -93,15 +93,9 @@ class Machine:
 
     def _end_at_once(self, running: list[int]) -> None:
         """Every process is gone, and with it the mounts and the run directory, which are in memory."""
-        keeper = int(Path(self.daemon.run_directory, "keeper.lock").read_text())
-        os.kill(keeper, signal.SIGSTOP)  # it shall not start another worker
-        workers = Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
-        for pid in [*running, *map(int, workers), keeper]:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        kill(self.daemon, *running)
         for pid in running:
             assert self.daemon.inside.call("ended", pid, 10) is not None
-        eventually(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in [keeper, *workers]))
         self.daemon.inside.shell(
             "for point in $(tac /proc/self/mounts | grep ' fuse' | cut -d' ' -f2); do umount -l $point; done;"
             f"rm -r {self.daemon.run_directory}"
@@ -136,6 +130,17 @@ class Machine:
         there = {version["number"]: version["digest"] for version in self.daemon.log(STORE)}
         is_there = there.get(newest["number"]) == newest["digest"]
         return [] if is_there else [f"version {newest['number']} was shown and is gone"]
+
+
+def kill(daemon: Daemon, *others: int) -> None:
+    """SIGKILL for the keeper and its worker, so that none of them starts another, and for `others`."""
+    keeper = int(Path(daemon.run_directory, "keeper.lock").read_text())
+    os.kill(keeper, signal.SIGSTOP)
+    workers = [int(pid) for pid in Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()]
+    for pid in [*others, *workers, keeper]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    eventually(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in [keeper, *workers]))
 
 
 def problems_of(reported: dict[str, list[Event]], found: dict[bytes, str], kept: set[str]) -> list[str]:

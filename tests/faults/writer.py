@@ -4,9 +4,9 @@
     python writer.py DIRECTORY REPORT STEPS     so many steps, whatever fails, reading back after each
 
 Some files are synced, some are only closed. REPORT gets a JSON array a line: [event, path, digest], where
-event is "try" (before the first call that may make it so), "closed", "synced" or "read", and digest is the
-SHA-256 of the content that the path has then, or null when the name is gone. ["failed", error, null] stands
-for a call that failed. Standard library only.
+event is "try" (before the first call that may make it so), "closed", "moved" (a rename or a removal),
+"synced" or "read", and digest is the SHA-256 of the content that the path has then, or null when the name
+is gone. ["failed", error, null] stands for a call that failed. Standard library only.
 """
 
 import contextlib
@@ -75,7 +75,7 @@ class Writer:
         self._try(name, content)
         self._write(f".tmp-{name}", content, os.O_TRUNC, sync=sync)
         os.rename(f"{self._directory}/.tmp-{name}", f"{self._directory}/{name}")
-        self.say("closed", name, content)
+        self.say("moved", name, content)
         if sync:
             self._sync_directory()
             self.say("synced", name, content)
@@ -92,7 +92,7 @@ class Writer:
         self._try(name, None)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{self._directory}/{name}")
-        self.say("closed", name, None)
+        self.say("moved", name, None)
         if sync:
             self._sync_directory()
             self.say("synced", name, None)

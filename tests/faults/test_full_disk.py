@@ -1,0 +1,115 @@
+"""The disk is full while a daemon serves: ENOSPC to whoever writes, nothing acknowledged is lost, and all is
+well again once there is space. What the vfs does in each case: tests/vfs/test_full_disk.py.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from engramfs.errors import Full
+from engramfs.history.repository import Repository
+from engramfs.storage.lmdb_engine import LmdbEngine
+from engramfs.storage.protocol import Table, Writer
+
+from ..harness.daemon import Daemon, eventually
+from ..vfs.small_disk import SmallDisk
+from .disk import MIB, Disk
+from .machine import WRITER, problems_in
+from .promises import Event, read_report
+
+NO_SPACE = "[Errno 28] No space left on device"
+KEPT = {"closed", "moved", "synced"}
+
+
+class Filling:
+    """A daemon on a disk of 24 MiB, and a program that goes on whatever fails."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self.daemon = daemon
+        self.disk = Disk(daemon.inside, f"{daemon.directory}/image", daemon.state, size=24 * MIB)
+        self.place = daemon.up()
+        self._report = daemon.directory / "report"
+        command = [sys.executable, str(WRITER), self.place.path("written"), str(self._report), "400"]
+        self._writer = daemon.inside.call("start", command, None, {}, str(daemon.directory / "said"))
+        eventually(lambda: len(self.events()) > 50)
+
+    def events(self) -> list[Event]:
+        return read_report(self._report)
+
+    def failures(self) -> set[str | None]:
+        return {path for event, path, _ in self.events() if event == "failed"}
+
+    def fill(self, leave: int) -> None:
+        free = os.statvfs(self.disk.seen_from_outside)
+        size = free.f_bavail * free.f_frsize - leave
+        self.daemon.inside.run("fallocate", "-l", str(size), f"{self.daemon.state}/ballast")
+        if not leave:  # the last blocks that only root may take
+            self.daemon.inside.run("sh", "-c", f"cat /dev/zero >>{self.daemon.state}/ballast")
+
+    def clear(self) -> None:
+        os.unlink(f"{self.disk.seen_from_outside}/ballast")
+
+    def end(self) -> None:
+        """Everything that was acknowledged is there, and the service is as before."""
+        assert self.daemon.inside.call("ended", self._writer, 60, patience=90) == 0
+        self.place.write("afterwards", b"as before")
+        eventually(lambda: "created afterwards" in self.place.changes()[-1])
+        self.daemon.ok("down")
+        assert problems_in(self.disk.seen_from_outside, {"written": self.events()}, KEPT) == []
+        self.disk.unmount()
+
+
+@pytest.mark.parametrize("leave", [0, 300 << 10], ids=["for the journal", "for a version"])
+def test_there_is_no_room(daemon: Daemon, leave: int) -> None:
+    filling = Filling(daemon)
+    filling.fill(leave)
+    eventually(lambda: filling.failures() != set())
+    filling.clear()
+    filling.end()
+    assert filling.failures() == {NO_SPACE}
+
+
+def test_a_worker_that_is_killed_on_a_full_disk_is_replaced(daemon: Daemon) -> None:
+    filling = Filling(daemon)
+    filling.fill(0)
+    eventually(lambda: filling.failures() != set())
+    killed = daemon.kill_worker()
+    assert daemon.worker != killed
+    assert filling.place.names() == ["AGENTS.md", "written"] or filling.place.names() == ["written"]
+    filling.clear()
+    filling.end()
+    assert filling.failures() == {NO_SPACE}
+
+
+@pytest.fixture
+def disk() -> Iterator[SmallDisk]:
+    if os.geteuid() != 0:
+        pytest.skip("making a tmpfs needs root")
+    disk = SmallDisk(4 * MIB)
+    yield disk
+    disk.close()
+
+
+def test_the_map_has_to_grow_on_a_full_disk(disk: SmallDisk) -> None:
+    content = os.urandom(2 * MIB)
+
+    def put(writer: Writer) -> None:
+        writer.put(Table.META, b"large", content)
+
+    repository = Repository(f"{disk.path}/log", LmdbEngine(f"{disk.path}/log", map_size=MIB), None)
+    try:
+        repository.transact(lambda writer: writer.put(Table.META, b"small", b"kept"))
+        disk.fill(leave=MIB)
+        for _ in range(2):
+            with pytest.raises(Full):
+                repository.transact(put)
+        with repository.engine.reading() as reader:
+            assert (reader.get(Table.META, b"small"), reader.get(Table.META, b"large")) == (b"kept", None)
+        disk.clear()
+        repository.transact(put)
+        with repository.engine.reading() as reader:
+            assert reader.get(Table.META, b"large") == content
+    finally:
+        repository.close()
