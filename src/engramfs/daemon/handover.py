@@ -24,6 +24,7 @@ from engramfs.mount.syscalls import die_with_parent
 FIRST_DESCRIPTOR = 3
 FUSE = "fuse"  # a connection that nobody has served yet
 FUSE_SERVED = "fuse-served"  # one that a worker has served: to be taken over
+LOST = 71  # exit code of a worker whose mount has gone without its doing (EX_OSERR)
 RESTART = 75  # exit code of a worker that makes room for another (EX_TEMPFAIL)
 _CREDENTIALS = struct.Struct("=iII")  # pid, uid, gid
 

@@ -30,7 +30,7 @@ from collections.abc import Sequence
 from engramfs.daemon import adoption, control_socket
 from engramfs.daemon.adoption import Orphan
 from engramfs.daemon.crashes import LIMIT, Crashes
-from engramfs.daemon.handover import FUSE, FUSE_SERVED, RESTART, Notifications, close_inherited
+from engramfs.daemon.handover import FUSE, FUSE_SERVED, LOST, RESTART, Notifications, close_inherited
 from engramfs.daemon.keeper_log import log
 from engramfs.daemon.run_directory import RunDirectory
 from engramfs.daemon.service_manager import ServiceManager
@@ -171,7 +171,8 @@ class Keeper:
             worker = self._adopt(self._orphan) if self._orphan else self._start(connection)
             self._run_to_end(worker, connection)
             orderly = worker.status == 0 or self._stopping
-            keep = not orderly and self._can_be_taken_over(connection)
+            lost = worker.status == LOST
+            keep = not orderly and not lost and self._can_be_taken_over(connection)
             return worker
         finally:
             if not keep:

@@ -5,7 +5,7 @@
 Started by a keeper with the descriptors `fuse` (or `fuse-served`) and `control` (see `handover`). It
 brings back what an earlier worker left, says READY=1, and serves until it is told to stop (by SIGTERM or
 the method `stop`: exit code 0), to make room for another (`restart`: exit code `RESTART`), or until the
-mount is gone.
+mount is gone (exit code `LOST`).
 
 `fuse-served` is a connection that a worker has served already. It is taken over: the sandboxes notice
 nothing.
@@ -25,7 +25,7 @@ from engramfs import telemetry
 from engramfs.daemon import control, handover
 from engramfs.daemon.adoption import Adoptable
 from engramfs.daemon.config import Config, load
-from engramfs.daemon.handover import FUSE, FUSE_SERVED
+from engramfs.daemon.handover import FUSE, FUSE_SERVED, LOST
 from engramfs.daemon.opening import opened, report, serving
 from engramfs.daemon.service import Service
 from engramfs.daemon.sessions import Sessions, graft_store
@@ -42,7 +42,7 @@ class _End:
     """How a worker ends: `stop` once, with the exit code."""
 
     def __init__(self) -> None:
-        self.code = 0
+        self.code = LOST
         self.session: FuseSession | None = None
 
     def stop(self, code: int = 0) -> None:

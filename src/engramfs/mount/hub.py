@@ -175,8 +175,12 @@ class Connection:
         return connection
 
     def abort(self) -> None:
-        """End the connection now; what waits on it gets ENOTCONN. The mounts stay."""
-        abort_connection(self.minor)
+        """End the connection now; what waits on it gets ENOTCONN. The mounts stay.
+
+        Only while it is mounted here: its number goes to another connection once its last mount is gone.
+        """
+        if any(mount.is_ours and mount.minor == self.minor for mount in read_mounts()):
+            abort_connection(self.minor)
 
     def close(self, *, everywhere: bool = False) -> None:
         """End the connection and take the hub off, or with `everywhere` all its mounts in this namespace.
