@@ -37,6 +37,7 @@ from engramfs.daemon.service_manager import ServiceManager
 from engramfs.daemon.worker_process import WorkerProcess
 from engramfs.errors import Busy, EngramError
 from engramfs.mount.hub import Connection, can_resend, clear_dead, clear_stale
+from engramfs.mount.mountinfo import read_mounts, top_mount
 
 START_LIMIT = 90.0  # seconds until READY=1: a long journal may have to be replayed
 HANG_LIMIT = 5.0  # seconds between two signs of life of a worker that gave one
@@ -74,13 +75,20 @@ def run(
     os.chdir("/")  # whoever started us may stand inside a mount of ours
     try:
         command = worker or [sys.executable, "-m", "engramfs.daemon.worker", *places]
-        orphan = adoption.find(directory.path)
+        orphan = _find_orphan(directory, manager)
         if orphan is None and clear_stale(directory.hub, patience=ORPHAN_LIMIT):
             log(f"removed the stale mount of a dead daemon at {directory.hub}")
         with _listening(directory.path, manager.control, orphan) as control:
             return Keeper(directory, control, command, manager, orphan, take_over=take_over).keep()
     finally:
         directory.close()
+
+
+def _find_orphan(directory: RunDirectory, manager: ServiceManager) -> Orphan | None:
+    """A worker without a keeper. Under a service manager there is none: it ends both together."""
+    if manager.control is not None or top_mount(read_mounts(), directory.hub) is None:
+        return None
+    return adoption.find(directory.path)
 
 
 def _listening(

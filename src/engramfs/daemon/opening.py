@@ -21,6 +21,7 @@ from engramfs.vfs.invalidator import Invalidator
 from engramfs.vfs.log_writer import LogWriter
 from engramfs.vfs.recovery import Recovered, last_position, recover
 from engramfs.vfs.resources import Resources, Settings
+from engramfs.vfs.unrecorded import Unrecorded
 from engramfs.vfs.view_numbers import ViewNumbers
 
 
@@ -40,6 +41,7 @@ def opened(
     *,
     purpose: str = "the engramfs daemon",
     numbers: ViewNumbers | None = None,
+    unrecorded: Unrecorded | None = None,
     take_over: bool = False,
     position: int = 0,
 ) -> Iterator[Open]:
@@ -69,6 +71,7 @@ def opened(
                 sync_on_close=config.batch.durability == "close",
             ),
             transient=transient,
+            unrecorded=unrecorded,
         )
         writer.on_trouble = lambda what: resources.failed("", what)
         report(resources, found)

@@ -14,6 +14,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 import msgspec
+import trio
 
 from engramfs import telemetry
 from engramfs.daemon.attachments import USER_MEMORY
@@ -30,6 +31,8 @@ from engramfs.vfs.writable_view import WritableView
 replace = msgspec.structs.replace
 Settled = Callable[[], Awaitable[None]]  # waits until the kernel has dropped what it was told to drop
 _REMEMBERED = 100  # earlier actors, in the file of a session
+
+GRACE = 0.01  # seconds for whoever opened a file in the old view to have read it, before it is revoked
 
 
 class Switching:
@@ -89,6 +92,7 @@ class Switching:
             switched=(*session.switched, before)[-_REMEMBERED:],
         )
         self._sessions.keep(session)
+        await trio.sleep(GRACE)
         self._take_over(session)
         await self._settled()
         self._log.info(

@@ -35,6 +35,7 @@ from engramfs.fuse.notifier import Notifier
 from engramfs.fuse.session import FuseSession
 from engramfs.history import catalog
 from engramfs.vfs.resuming import resume
+from engramfs.vfs.unrecorded import Unrecorded
 from engramfs.vfs.view_numbers import ViewNumbers
 
 
@@ -56,17 +57,26 @@ async def _serve(
     state: str, run: str, config: Config, descriptor: int, take_over: bool, control_socket: socket.socket
 ) -> int:
     notifier, end = Notifier(), _End()
-    views, mark = os.path.join(run, "views"), os.path.join(run, "answered")
+    views, mark, dirty = (os.path.join(run, name) for name in ("views", "answered", "unrecorded"))
     if not take_over:
-        for old in (views, mark):
+        for old in (views, mark, dirty):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(old)
-    answered, numbers = Answered(mark), ViewNumbers(views)
+    answered, numbers, unrecorded = Answered(mark), ViewNumbers(views), Unrecorded(dirty)
     before, caller = answered.position, answered.caller
     with (
         contextlib.closing(answered),
         contextlib.closing(numbers),
-        opened(state, config, notifier, numbers=numbers, take_over=take_over, position=before) as served,
+        contextlib.closing(unrecorded),
+        opened(
+            state,
+            config,
+            notifier,
+            numbers=numbers,
+            unrecorded=unrecorded,
+            take_over=take_over,
+            position=before,
+        ) as served,
     ):
         filesystem = served.filesystem
         with served.repository.engine.reading() as reader:
