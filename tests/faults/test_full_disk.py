@@ -19,7 +19,7 @@ from .disk import MIB, Disk
 from .machine import WRITER, problems_in
 from .promises import Event, read_report
 
-NO_SPACE = "[Errno 28] No space left on device"
+NO_SPACE = "No space left on device"
 KEPT = {"closed", "moved", "synced"}
 
 

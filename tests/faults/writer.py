@@ -98,7 +98,7 @@ class Writer:
             self.say("synced", name, None)
 
     def fail(self, error: OSError) -> None:
-        self.say("failed", str(error), None)
+        self.say("failed", error.strerror or str(error), None)
 
     def step_whatever_fails(self) -> None:
         """After a failed call the path may have what it had, what it was to have, or the part that fitted."""

@@ -9,6 +9,7 @@
     restating     what a version leaves out, kept in the journal
     log_writer    the one thread that writes to the log
     spool         the bytes of one open, dirty file
+    unrecorded    which inodes have bytes that only a spool has
     orphans       files without a name that may still be open
     content       reading content out of nodes and blobs
     view          what every view answers; refuses every write

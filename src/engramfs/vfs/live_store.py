@@ -33,8 +33,8 @@ from engramfs.vfs.node import Node, Place, content_size
 from engramfs.vfs.orphans import Orphans
 from engramfs.vfs.resources import Resources
 from engramfs.vfs.restating import Stated, restate
-from engramfs.vfs.spool import Spool
 from engramfs.vfs.store_tree import StoreTree
+from engramfs.vfs.unrecorded import DirtySpools
 
 if TYPE_CHECKING:
     from engramfs.vfs.live_view import LiveView
@@ -56,7 +56,7 @@ class LiveStore:
         self.batch: Batch | None = None
         self.coming: list[Cut] = []  # handed to the log writer, not written yet
         self.recent: list[str] = []  # refusals and conflicts, newest last, for `.versions/status`
-        self.dirty: set[Spool] = set()  # written, not recorded yet
+        self.dirty = DirtySpools(resources.unrecorded)
         self.orphans = Orphans(resources.spool_path, store.id)
         self._base = Base()
         self._on_change = on_change

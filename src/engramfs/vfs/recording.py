@@ -56,6 +56,7 @@ class Recorder:
         if file.frozen is not None:
             await file.thawed()
         self._view.check_open()
+        file.check_not_lost()
         spool = self._spool(file)
         if at_end and offset != spool.size:
             if spool.is_repeated(offset, data):
@@ -87,6 +88,7 @@ class Recorder:
         file = file or self._view.file(node.id)
         if file.frozen is not None:
             await file.thawed()
+        file.check_not_lost()
         if size == 0:
             self.empty(file)
         else:
@@ -134,6 +136,9 @@ class Recorder:
 
     def discard(self, file: OpenFile) -> None:
         """Give the spool up, recorded or not."""
+        if file.lost:
+            file.lost = False
+            self._store.resources.unrecorded.discard(self._view.inode(file.node.id))
         if file.spool is not None:
             self._store.dirty.discard(file.spool)
             file.close()
@@ -148,6 +153,7 @@ class Recorder:
         while file.frozen is not None:
             await file.thawed()
         self._view.check_open()
+        file.check_not_lost()
         node, spool = file.node, file.spool
         if spool is None or not spool.dirty:
             if not node.born and node.places:

@@ -13,6 +13,7 @@ from engramfs.vfs.content import Contents
 from engramfs.vfs.invalidator import Invalidator
 from engramfs.vfs.log_writer import Submitter
 from engramfs.vfs.repeated import Repeated
+from engramfs.vfs.unrecorded import Unrecorded
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -45,6 +46,7 @@ class Resources:
         spool_path: str,
         settings: Settings,
         transient: TransientNames,
+        unrecorded: Unrecorded | None = None,
     ) -> None:
         self.engine = engine
         self.journal = journal
@@ -53,6 +55,7 @@ class Resources:
         self.spool_path = spool_path
         self.settings = settings
         self.transient = transient
+        self.unrecorded = unrecorded or Unrecorded()
         self.contents = Contents(engine)
         self.repeated = Repeated()
         self.failures: deque[Failure] = deque(maxlen=200)

@@ -10,8 +10,9 @@ import os
 
 import structlog
 
-from engramfs.errors import EngramError, NotFound
+from engramfs.errors import EngramError, NoEntry, NotFound
 from engramfs.model.author import SYSTEM
+from engramfs.model.entry import NODE_BITS, NODE_MASK
 from engramfs.storage.journal import Record
 from engramfs.vfs import orphans
 from engramfs.vfs.filesystem import Filesystem
@@ -32,6 +33,7 @@ def resume(filesystem: Filesystem, answered: int, caller: int) -> Recovered:
     journal = filesystem.resources.journal
     replayed = 0
     skipped: list[str] = []
+    found: set[int] = set()  # the inodes of spools
     for record in journal.replay():
         try:
             replayed += _replay(filesystem, record, answered, caller)
@@ -44,7 +46,8 @@ def resume(filesystem: Filesystem, answered: int, caller: int) -> Recovered:
         if name.startswith(FILLING):
             os.unlink(os.path.join(filesystem.resources.spool_path, name))
         elif not name.startswith(orphans.PREFIX):
-            _adopt_spool(filesystem, name)
+            found.add(_adopt_spool(filesystem, name))
+    _lose_the_rest(filesystem, found)
     for what in skipped:
         log.warning("journal record skipped", what=what)
     return Recovered(journal.records, replayed, 0, journal.torn_bytes, tuple(skipped))
@@ -68,7 +71,23 @@ def _adopt_orphan(filesystem: Filesystem, orphan: orphans.Orphan) -> None:
         node.content = orphan.content
 
 
-def _adopt_spool(filesystem: Filesystem, name: str) -> None:
+def _lose_the_rest(filesystem: Filesystem, found: set[int]) -> None:
+    """Of the inodes that had a dirty spool, those without one have lost their bytes."""
+    unrecorded = filesystem.resources.unrecorded
+    dirty = {spool.inode for store in filesystem.stores.values() for spool in store.dirty}
+    for inode in set(unrecorded) - dirty:
+        view = filesystem.views.get(inode >> NODE_BITS)
+        is_lost = False
+        if inode not in found and isinstance(view, WritableView):
+            with contextlib.suppress(NoEntry):  # it was removed, and nobody has it open
+                view.lose(inode & NODE_MASK)
+                is_lost = True
+        if not is_lost:
+            unrecorded.discard(inode)
+
+
+def _adopt_spool(filesystem: Filesystem, name: str) -> int:
+    """The inode that the spool is of."""
     spool = Spool.adopt(filesystem.resources.spool_path, name)
     try:
         view, node = filesystem.find(spool.inode)
@@ -79,9 +98,10 @@ def _adopt_spool(filesystem: Filesystem, name: str) -> None:
         log.warning("a spool belongs to nothing any more", name=name, reason=error.message)
         filesystem.resources.failed("", f"the unrecorded bytes in {name} belong to no open file")
         spool.abandon()
-        return
+        return spool.inode
     if file.spool is not None or spool.digest() == file.node.entry.digest:
         spool.close()  # it was recorded, so the next write begins with the same bytes
-        return
+        return spool.inode
     file.spool = spool
     view.store.dirty.add(spool)
+    return spool.inode

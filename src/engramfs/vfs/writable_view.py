@@ -301,6 +301,8 @@ class WritableView(LiveView):
             raise IsDirectory
         if write or truncate:
             self.check_writable()
+            if node in self.files:
+                self.files[node].check_not_lost()
         if write:
             self._opened(known)
         if truncate:
@@ -321,6 +323,21 @@ class WritableView(LiveView):
             file = self.files[node] = OpenFile(self.node(node))
         return file
 
+    def lose(self, node: int) -> None:
+        """What an earlier worker had of an open file is gone: whoever has it open is told."""
+        file = self.file(node)
+        file.lost = True
+        path = printable(self.tree.path_of(file.node))
+        self.store.remember(
+            f"what session {self.author.session} had written to {path} and not closed is lost"
+        )
+
+    def forgotten(self, node: int) -> None:
+        file = self.files.get(node)
+        if file is not None and file.lost:
+            self._recorder.discard(self.files.pop(node))
+        super().forgotten(node)
+
     async def thawed(self, node: int) -> None:
         """Before `open` with `truncate`: a content that is being recorded stays whole until it is."""
         file = self.files.get(node)
@@ -332,15 +349,20 @@ class WritableView(LiveView):
         self.check_writable()
         return await self._recorder.write(self.file(node), offset, data, at_end=at_end)
 
+    def _to_record(self, node: int) -> OpenFile | None:
+        """What is open for writing; a new file has to be recorded even if it was an earlier worker's."""
+        known = self.tree.nodes.get(node)
+        return self.file(node) if known is not None and not known.born else self.files.get(node)
+
     async def flush(self, node: int) -> None:
-        file = self.files.get(node)
+        file = self._to_record(node)
         if file is not None:
             await self._recorder.record(file)
             if self.store.resources.settings.sync_on_close:
                 await self.store.resources.journal_synced()
 
     async def sync(self, node: int) -> None:
-        file = self.files.get(node)
+        file = self._to_record(node)
         if file is not None:
             await self._recorder.record(file)
         await self.store.durable()
@@ -352,7 +374,8 @@ class WritableView(LiveView):
         file.writers -= 1
         if file.writers > 0:
             return
-        await self._recorder.record(file)  # an mmap may have written after the last close
+        if not file.lost:
+            await self._recorder.record(file)  # an mmap may have written after the last close
         if file.writers <= 0 and self.files.get(node) is file:
             self._recorder.discard(file)
             del self.files[node]
