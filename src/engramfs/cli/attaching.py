@@ -50,15 +50,20 @@ def attach_missing(invocation: Invocation, session: Document, root: str, daemon:
     return places
 
 
-def attach(invocation: Invocation, session: Document, place: "Place", *, over: bool = False) -> list[str]:
-    """Attach all of `session` at `place`, here or in another process's namespace, and tell the daemon."""
+def attach(
+    invocation: Invocation, session: Document, place: "Place", *, root: str = "/", over: bool = False
+) -> list[str]:
+    """Attach all of `session` at `place`, here or in another process's namespace, and tell the daemon.
+
+    `root` is the directory that is about to become the root of the place's process.
+    """
     from engramfs.mount.attach import attach_session, attach_to_process
 
     hub, daemon, plans = hub_point(invocation), daemon_pid(invocation), mount_plans(session)
     if place.pid is None:
         paths = attach_session(hub, daemon, place.root, plans, over=over)
     else:
-        paths = attach_to_process(hub, daemon, place.pid, plans, over=over)
+        paths = attach_to_process(hub, daemon, place.pid, plans, root=root, over=over)
     invocation.client.call("session.attached", id=session["id"], place=document_of(place))
     return paths
 

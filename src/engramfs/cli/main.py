@@ -41,6 +41,7 @@ MODULES = {
         "backup": "backup",
         "mount": "mount",
         "daemon": "daemon",
+        "oci-hook": "oci_hook",
         "completion": "completion",
         "version": "version",
     }.items()

@@ -8,6 +8,7 @@ from engramfs.cli import attaching
 from engramfs.cli.command import LazyGroup
 from engramfs.cli.identity import identity_options
 from engramfs.cli.invocation import Invocation, pass_invocation
+from engramfs.cli.runtime_arguments import RUNTIMES
 from engramfs.errors import UsageError
 
 Document = dict[str, Any]
@@ -32,6 +33,7 @@ def command() -> None:
     "--uid", type=click.IntRange(0, 2**32 - 2), metavar="N", help="Who owns the files (default: you)."
 )
 @click.option("--gid", type=click.IntRange(0, 2**32 - 2), metavar="N", help="Their group.")
+@click.option("--print", "runtime", type=click.Choice(list(RUNTIMES)), help="Print arguments for a runtime.")
 @pass_invocation
 def open_session(
     invocation: Invocation,
@@ -42,15 +44,40 @@ def open_session(
     attach: tuple[str, ...],
     uid: int | None,
     gid: int | None,
+    runtime: str | None,
 ) -> None:
-    """Open a session and print its id; attach puts it into a sandbox."""
+    """Open a session and print its id; attach puts it into a sandbox.
+
+    With --print, print what a runtime has to be given to make a sandbox with the session's mounts instead, as
+    words quoted for a shell or as a part of a manifest; the id goes to stderr. The runtime runs as root on
+    this machine:
+
+    \b
+        eval "podman run $(engramfs session open --actor alice --print podman) IMAGE"
+
+    What it mounts lives through a restart of the daemon, but not through `engramfs down` or a keeper and
+    worker that were both killed, and `switch` does not find it. After `engramfs attach ID --pid PID` it
+    survives all of that. Close the session when the sandbox has ended.
+    """
     session = invocation.client.call(
         "session.open", agent=agent, actor=actor, tenant=tenant, attach=list(attach), uid=uid, gid=gid
     )
-    if invocation.json:
+    if runtime is not None:
+        _print_for(invocation, runtime, session)
+    elif invocation.json:
         invocation.output.document(session)
     else:
         invocation.output.line(session["id"])
+
+
+def _print_for(invocation: Invocation, runtime: str, session: Document) -> None:
+    hub = attaching.hub_point(invocation)
+    printed = RUNTIMES[runtime](session["id"], hub, attaching.mount_plans(session))
+    if invocation.json:
+        invocation.output.document({**session, runtime: printed})
+    else:
+        invocation.output.note(f"session {session['id']}")
+        click.echo(printed)
 
 
 @command.command("list")

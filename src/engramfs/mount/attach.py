@@ -36,11 +36,11 @@ def attach_session(
 
 
 def attach_to_process(
-    hub: str, daemon_pid: int, pid: int, mounts: Sequence[MountPlan], *, over: bool = False
+    hub: str, daemon_pid: int, pid: int, mounts: Sequence[MountPlan], *, root: str = "/", over: bool = False
 ) -> list[str]:
-    """The same in the mount namespace and root directory of process `pid`. Forks."""
+    """The same in the mount namespace of process `pid`, under the directory that it calls `root`. Forks."""
     with copies(hub, daemon_pid, mounts) as copied:
-        places: list[str] = visit(pid, lambda directory: place_all(directory, copied, over=over))
+        places: list[str] = visit(pid, lambda directory: place_all(directory, copied, over=over), root)
         return places
 
 
