@@ -1,23 +1,24 @@
 """A client that is killed between its request and the answer must not hold up anybody else.
 
 A read of /dev/fuse that finds the request taken back would block the whole process (see
-`engramfs.fuse.readable`). Here 300 clients are killed while they work, and another one measures.
+`engramfs.fuse.readable`). Here clients are killed while they work, and another one measures.
 """
 
 import threading
 import time
 
+import pytest
+
 from ..harness.daemon import Place
 from ..harness.inside import Inside
 
-KILLS = 300
 LONGEST = 0.2  # seconds that any call may take
 
 # Children that do nothing but ask; each is killed after a moment, so that many die with a request under way.
-KILLER = f"""
+KILLER = """
 import os, random, signal, time
 directory = os.environ["DIRECTORY"]
-for number in range({KILLS}):
+for number in range(int(os.environ["KILLS"])):
     child = os.fork()
     if not child:
         while True:
@@ -44,7 +45,8 @@ print(longest)
 """
 
 
-def test_no_call_waits_because_others_were_killed(place: Place) -> None:
+@pytest.mark.parametrize("kills", [300, pytest.param(1000, marks=pytest.mark.soak)])
+def test_no_call_waits_because_others_were_killed(place: Place, kills: int) -> None:
     place.write("file", b"")
     place.write("measured", b"")
     stop = place.daemon.directory / "stop"
@@ -54,14 +56,15 @@ def test_no_call_waits_because_others_were_killed(place: Place) -> None:
 
     def measure() -> None:
         finished = measuring.run(
-            "python3", "-c", MEASURE, timeout=60, environment={"DIRECTORY": place.state, "STOP": str(stop)}
+            "python3", "-c", MEASURE, timeout=100, environment={"DIRECTORY": place.state, "STOP": str(stop)}
         )
         measured.append(finished.out)
 
     thread = threading.Thread(target=measure)
     thread.start()
     try:
-        killed = place.inside.run("python3", "-c", KILLER, timeout=50, environment={"DIRECTORY": place.state})
+        environment = {"DIRECTORY": place.state, "KILLS": str(kills)}
+        killed = place.inside.run("python3", "-c", KILLER, timeout=90, environment=environment)
         assert killed == (0, "", "")
     finally:
         stop.touch()
