@@ -165,7 +165,7 @@ async def test_two_who_write_the_same_do_not_conflict(
     assert [version.flags for version in machine.versions()] == [(), ()]
 
 
-async def test_who_opens_after_the_close_of_another_does_not_conflict(
+async def test_who_had_opened_before_the_close_of_another_conflicts_even_if_it_writes_after(
     machine: Machine, both: tuple[Program, Program]
 ) -> None:
     ann, bob = both
@@ -175,7 +175,7 @@ async def test_who_opens_after_the_close_of_another_does_not_conflict(
     await idle.close()
     await machine.seal()
     assert machine.tree() == {"file": b"ANN\n"}
-    assert machine.versions()[-1].flags == ()
+    assert machine.versions()[-1].flags == ("concurrent",)
 
 
 @pytest.mark.parametrize("size", [5, 100_000])

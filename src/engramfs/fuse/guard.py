@@ -26,6 +26,7 @@ def guarded(handler: Handler) -> Handler:
         except EngramError as error:
             if isinstance(error, StorageError):
                 log.error(error.message, operation=handler.__name__)
+                arguments[0].failed(f"{handler.__name__}: {error.message}")
             raise pyfuse3.FUSEError(error.errno) from None
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):

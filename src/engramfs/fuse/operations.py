@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 import pyfuse3
 import trio
 
-from engramfs.errors import NoEntry
+from engramfs.errors import EntryExists, NoEntry, Stale
 from engramfs.fuse.guard import guarded
 from engramfs.model.entry import NODE_MASK
 from engramfs.model.names import MAX_PART
@@ -75,10 +75,25 @@ class Operations(pyfuse3.Operations):
     ) -> tuple[pyfuse3.FileInfo, pyfuse3.EntryAttributes]:
         self._calling(ctx.pid)
         view, parent = self._find(parent_inode)
-        attributes = view.create(parent, name, mode)
+        try:
+            attributes = view.create(parent, name, mode, write=is_writing(flags))
+        except EntryExists:
+            if flags & os.O_EXCL:
+                raise
+            return await self._open_existing(view, parent, name, flags)
         view.opened(attributes.inode & NODE_MASK)
         handle = _handle(attributes.inode, flags)
         return pyfuse3.FileInfo(fh=handle, keep_cache=True), self._known(attributes)
+
+    async def _open_existing(
+        self, view: View, parent: int, name: bytes, flags: int
+    ) -> tuple[pyfuse3.FileInfo, pyfuse3.EntryAttributes]:
+        """Another view made the name since the kernel looked. Raises `Stale`, to look again, if no file."""
+        inode = view.lookup(parent, name).inode
+        if not stat.S_ISREG(view.attributes(inode & NODE_MASK).mode):
+            raise Stale
+        opened = await self._open(view, inode, flags)
+        return opened, self._known(view.attributes(inode & NODE_MASK))
 
     @guarded
     async def mknod(
@@ -223,8 +238,10 @@ class Operations(pyfuse3.Operations):
 
     @guarded
     async def open(self, inode: int, flags: int, ctx: pyfuse3.RequestContext) -> pyfuse3.FileInfo:
-        view, node = self._find(inode)
-        write, truncate = is_writing(flags), bool(flags & os.O_TRUNC)
+        return await self._open(self._find(inode)[0], inode, flags)
+
+    async def _open(self, view: View, inode: int, flags: int) -> pyfuse3.FileInfo:
+        node, write, truncate = inode & NODE_MASK, is_writing(flags), bool(flags & os.O_TRUNC)
         if truncate:
             with trio.CancelScope(shield=True):
                 await view.thawed(node)
@@ -302,6 +319,10 @@ class Operations(pyfuse3.Operations):
     @guarded
     async def fsyncdir(self, fh: int, datasync: bool) -> None:
         await self.fsync(fh, datasync)
+
+    def failed(self, what: str) -> None:
+        """Something that `status` should show."""
+        self._filesystem.resources.failed("", what)
 
     def _known(self, attributes: Attributes) -> pyfuse3.EntryAttributes:
         """An answer after which the kernel holds the inode once more."""

@@ -10,6 +10,7 @@ import re
 from engramfs.errors import InvalidName
 
 MAX_PART = 255  # bytes; what a directory entry can hold
+MAX_PATH = 3800  # bytes of a path in a store: with a mount point before it, still below PATH_MAX
 MAX_NAME = 480  # bytes; an LMDB key ends at 511
 
 _ID = re.compile(r"[A-Za-z0-9._\-@+:]{1,128}")

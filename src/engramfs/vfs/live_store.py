@@ -57,6 +57,7 @@ class LiveStore:
         self.coming: list[Cut] = []  # handed to the log writer, not written yet
         self.recent: list[str] = []  # refusals and conflicts, newest last, for `.versions/status`
         self.dirty = DirtySpools(resources.unrecorded)
+        self.removed_by: dict[int, int] = {}  # node that may be open → the view that took its last name
         self.orphans = Orphans(resources.spool_path, store.id)
         self._base = Base()
         self._on_change = on_change
@@ -131,6 +132,7 @@ class LiveStore:
         for node in nodes:
             if not node.places and any(each.may_be_open(node.id) for each in self.views):
                 self.orphans.keep(node.entry, node.content, born=node.born)
+                self.removed_by[node.id] = record.view
             names.extend((place.parent, place.name) for place in node.places if not place.view)
         if names:
             batch = self._open_batch(record.author)
@@ -252,6 +254,7 @@ class LiveStore:
         """No view holds `node` any more: it can go, unless it has a name here or in the log."""
         self.tree.forget(node)
         self.orphans.drop(node.id)
+        self.removed_by.pop(node.id, None)
 
     @property
     def is_idle(self) -> bool:
@@ -357,7 +360,9 @@ class LiveStore:
             )  # the kernel may still hold the node of an open, deleted file
 
     def remember(self, what: str) -> None:
-        """Keep a refusal or conflict for `status` and `.versions/status`."""
+        """Keep a refusal or conflict for `status` and `.versions/status`; one that goes on, once."""
+        if self.recent and self.recent[-1].partition(" ")[2] == what:
+            return
         self.recent.append(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {what}")
         del self.recent[:-20]
         self.resources.failed(self.store.name, what)

@@ -12,6 +12,7 @@ class OpenFile:
 
     def __init__(self, node: Node) -> None:
         self.node = node
+        self.opened_digest = node.entry.digest  # the content that the last opening, or record, saw
         self.writers = 0
         self.spool: Spool | None = None
         self.frozen: trio.Event | None = None  # set when a large content has been recorded

@@ -24,6 +24,7 @@ from engramfs.errors import FileTooLarge, QuotaExceeded, Stale
 from engramfs.model.entry import EMPTY_DIGEST, Entry
 from engramfs.model.names import printable
 from engramfs.model.operation import Update
+from engramfs.model.quantities import format_size
 from engramfs.storage import blobs
 from engramfs.storage.journal import INLINE
 from engramfs.storage.protocol import Writer
@@ -111,8 +112,10 @@ class Recorder:
     def _check_growth(self, spool: Spool, size: int) -> None:
         limits = self._store.store.limits
         if size > limits.max_file_size:
+            self._store.remember(f"refused a write: a file may have {format_size(limits.max_file_size)}")
             raise FileTooLarge
         if size > spool.size and self._store.space_taken + size - spool.size > limits.quota:
+            self._store.remember(f"refused a write: the quota of {format_size(limits.quota)} is used up")
             raise QuotaExceeded
 
     def _spool(self, file: OpenFile) -> Spool:
@@ -160,13 +163,29 @@ class Recorder:
                 self._record(node.entry, node.content)
             return
         if not node.places:
+            self._keep_removed(node, spool)
             return
         spool = self._merge_append(file, spool) or spool
         if spool.size <= INLINE:
             content = spool.read(0, spool.size)
-            self._settle(node, spool, hashlib.sha256(content).digest(), content)
+            self._settle(file, spool, hashlib.sha256(content).digest(), content)
         else:
             await self._record_large(file, spool)
+
+    def _keep_removed(self, node: Node, spool: Spool) -> None:
+        """The file has no name any more. Where another author took it, what was written is kept and said."""
+        remover = self._store.removed_by.pop(node.id, self._view.number)
+        if remover == self._view.number or not spool.size:
+            return
+        content = b"".join(spool.pieces())
+        digest = hashlib.sha256(content).digest()
+        writer = self._store.resources.writer
+        writer.submit(partial(blobs.put_bytes, digest=digest, content=content), lambda _: None)
+        path = printable(self._store.tree.path_of(node))
+        self._store.remember(
+            f"{path} was closed after another author removed or replaced it; "
+            f"what was written is blob {digest.hex()}"
+        )
 
     async def _record_large(self, file: OpenFile, spool: Spool) -> None:
         node, writer = file.node, self._store.resources.writer
@@ -183,7 +202,7 @@ class Recorder:
                 if merged is None:
                     break
                 spool = merged
-            self._settle(node, spool, digest, None)
+            self._settle(file, spool, digest, None)
         finally:
             file.frozen.set()
             file.frozen = None
@@ -208,18 +227,21 @@ class Recorder:
         self._view.stale.add(node.id)
         self._store.resources.invalidator.inode_changed(self._view.inode(node.id), content=True)
 
-    def _settle(self, node: Node, spool: Spool, digest: bytes, content: bytes | None) -> None:
+    def _settle(self, file: OpenFile, spool: Spool, digest: bytes, content: bytes | None) -> None:
         """Record what was closed against the head of this moment."""
-        entry = node.entry
+        node, entry = file.node, file.node.entry
         overwrites: Cut | None = None
         if digest == entry.digest:
             content = node.content
-        elif spool.base_digest != entry.digest:
+        elif spool.base_digest != entry.digest or (
+            file.opened_digest != spool.base_digest and not spool.appended  # moved before the first write
+        ):
             overwrites = self._overwritten(node, spool, digest, content)
         ctime = max(entry.ctime + 1, spool.mtime, time.time_ns())
         changed = replace(entry, size=spool.size, digest=digest, mtime=spool.mtime, ctime=ctime)
         self._record(changed, content, overwrites)
         spool.recorded(digest)
+        file.opened_digest = digest
         self._store.dirty.discard(spool)
 
     def _overwritten(self, node: Node, spool: Spool, digest: bytes, content: bytes | None) -> Cut | None:

@@ -151,7 +151,7 @@ class View:
 
     # Writing: refused
 
-    def create(self, parent: int, name: bytes, mode: int) -> Attributes:
+    def create(self, parent: int, name: bytes, mode: int, *, write: bool = True) -> Attributes:
         raise ReadOnly
 
     def make_file(self, parent: int, name: bytes, mode: int) -> Attributes:

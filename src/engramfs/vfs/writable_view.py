@@ -32,7 +32,7 @@ from engramfs.errors import (
 from engramfs.model.access import Access
 from engramfs.model.author import Author
 from engramfs.model.entry import EMPTY_DIGEST, ROOT_NODE, Entry, Kind
-from engramfs.model.names import MAX_PART, printable
+from engramfs.model.names import MAX_PART, MAX_PATH, printable
 from engramfs.model.operation import Link, Rename, Unlink, Update
 from engramfs.vfs.attributes import Attributes, Opened, SetAttributes
 from engramfs.vfs.live_store import LiveStore
@@ -102,8 +102,10 @@ class WritableView(LiveView):
 
     # Names
 
-    def create(self, parent: int, name: bytes, mode: int) -> Attributes:
-        """A new file, open for writing; it enters the log when it is closed."""
+    def create(self, parent: int, name: bytes, mode: int, *, write: bool = True) -> Attributes:
+        """A new file, opened; with `write` it enters the log when it is closed, else now."""
+        if not write:
+            return self.make_file(parent, name, mode)
         node = self._make(parent, name, Kind.FILE, mode, closed=False)
         self._opened(node)
         return self.show(node)
@@ -162,7 +164,7 @@ class WritableView(LiveView):
         return node
 
     def _check_name(self, parent: int, name: bytes) -> None:
-        if len(name) > MAX_PART:
+        if len(name) > MAX_PART or len(self.tree.path(parent, name)) > MAX_PATH:
             raise NameTooLong
         if name == VERSIONS and parent == ROOT_NODE:
             raise NotPermitted
@@ -313,6 +315,8 @@ class WritableView(LiveView):
         file = self.files.get(node.id)
         if file is None:
             file = self.files[node.id] = OpenFile(node)
+        elif file.spool is None or not file.spool.dirty:
+            file.opened_digest = node.entry.digest
         file.writers += 1
         return file
 
