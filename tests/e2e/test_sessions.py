@@ -168,10 +168,19 @@ def test_an_overlay_is_a_root_like_any_other(session: Session) -> None:
     session.daemon.inside.shell(f"umount {session.root}/merged")
 
 
-def test_a_second_session_takes_a_root_over_and_the_first_has_ended(session: Session) -> None:
+def test_a_second_session_at_a_root_is_refused_and_with_over_the_first_has_ended(session: Session) -> None:
     session.attach()
     other = session.daemon.json("session", "open", "--agent", session.agent, "--actor", "second")
-    session.daemon.ok("attach", other["id"], "--root", session.root)
+    session.daemon.inside.call("write", f"{session.root}/memories/user/mine", b"first")
+    finished = session.daemon.command("attach", other["id"], "--root", session.root)
+    assert (finished.code, finished.err.count("\n")) == (4, 1), finished
+    assert f"session {session.id} ({session.agent} for {session.actor}) is attached at {session.root}" in (
+        finished.err
+    )
+    assert f"engramfs detach {session.id}" in finished.err
+    assert session.daemon.inside.call("read", f"{session.root}/memories/user/mine") == b"first"
+    assert session.daemon.json("session", "show", other["id"])["state"] == "open"
+    session.daemon.ok("attach", other["id"], "--root", session.root, "--over")
     assert len(session.mounts()) == len(PLACES + PARENTS)
     assert session.daemon.command("session", "show", session.id).code == NotFound.exit_code
     session.daemon.inside.call("write", f"{session.root}/memories/user/mine", b"second")
@@ -214,6 +223,22 @@ def test_a_sandbox_lives_on_while_any_of_its_processes_does(session: Session, st
     session.daemon.ok("detach", session.id)
     assert mounts_under(second, "") == []
     second.kill()
+
+
+def test_a_second_session_of_a_sandbox_is_refused_through_whichever_process(
+    session: Session, start: Start
+) -> None:
+    first = start()
+    first.shell("mount -t tmpfs none /mnt")
+    session.attach("--pid", str(first.pid), "--over")
+    beside = start(beside=first.pid)
+    other = session.daemon.json("session", "open", "--agent", session.agent, "--actor", session.other)
+    finished = session.daemon.command("attach", other["id"], "--pid", str(beside.pid))
+    assert (finished.code, finished.err.count("\n")) == (4, 1), finished
+    assert f"session {session.id} " in finished.err
+    assert session.show()["state"] == "attached"
+    session.daemon.ok("attach", other["id"], "--pid", str(beside.pid), "--over")
+    assert session.daemon.command("session", "show", session.id).code == NotFound.exit_code
 
 
 def test_nothing_of_a_sandbox_is_changed_when_one_place_refuses(session: Session, start: Start) -> None:

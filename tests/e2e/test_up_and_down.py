@@ -1,6 +1,7 @@
 """`engramfs up` and `down`: the main job, from nothing to mounted stores and back."""
 
 import json
+import sys
 import time
 
 from ..harness.daemon import ROOTS, Daemon
@@ -37,6 +38,43 @@ def test_up_mounts_prints_what_is_where_and_can_be_repeated(daemon: Daemon) -> N
         "/memories/org": "read_only",
     }
     assert len(daemon.client.call("session.list")) == 1
+
+
+def test_up_of_another_identity_at_a_root_is_refused_unless_over(daemon: Daemon) -> None:
+    place = daemon.up(actor="ann")
+    place.inside.call("write", f"{place.user}/note", b"ann's")
+    finished = daemon.command("up", "--root", place.root, "--actor", "ben")
+    assert (finished.code, finished.err.count("\n")) == (4, 1), finished
+    assert f"session {place.session} (default for ann) is attached at {place.root}" in finished.err
+    assert place.inside.call("read", f"{place.user}/note") == b"ann's"
+    assert "memories/ben" not in daemon.ok("store", "list"), "nothing is made for who is refused"
+    assert daemon.up(actor="ann", root=place.root).session == place.session
+    daemon.ok("up", "--root", place.root, "--actor", "ben", "--over")
+    assert place.inside.call("names", place.user) == ["AGENTS.md"]
+    assert [session["actor"] for session in daemon.json("session", "list")] == ["ben"]
+
+
+def test_of_two_identities_at_once_one_gets_the_root(daemon: Daemon) -> None:
+    daemon.inside.call("os.mkdir", f"{ROOTS}/root")
+    command = [sys.executable, "-m", "engramfs", "up", "--root", f"{ROOTS}/root", "--actor"]
+    pids = [
+        daemon.inside.call(
+            "start", [*command, actor], None, daemon.environment, str(daemon.directory / actor)
+        )
+        for actor in ("ann", "ben")
+    ]
+    assert sorted(daemon.inside.call("ended", pid, 30) for pid in pids) == [0, 4]
+    assert len(daemon.json("session", "list")) == 1
+
+
+def test_up_covers_files_that_are_there_only_when_told(daemon: Daemon) -> None:
+    daemon.inside.shell(f"mkdir -p {ROOTS}/root/memories; echo mine > {ROOTS}/root/memories/file")
+    finished = daemon.command("up", "--root", f"{ROOTS}/root")
+    assert (finished.code, finished.err.count("\n")) == (4, 1), finished
+    assert f"{ROOTS}/root/memories exists and is not empty" in finished.err
+    daemon.ok("up", "--root", f"{ROOTS}/root", "--over")
+    daemon.ok("down")
+    assert daemon.inside.call("read", f"{ROOTS}/root/memories/file") == b"mine\n"
 
 
 def test_a_context_is_pinned_until_the_session_ends(daemon: Daemon) -> None:

@@ -13,7 +13,7 @@ from engramfs.errors import UsageError
 @click.command("attach", cls=Command, short_help="Put a session into a sandbox.")
 @session_argument
 @place_options
-@click.option("--over", is_flag=True, help="Cover what is there already instead of refusing.")
+@click.option("--over", is_flag=True, help="Cover the files there, and end another session there.")
 @pass_invocation
 def command(invocation: Invocation, identifier: str, root: str | None, pid: int | None, over: bool) -> None:
     """Put the mounts of session ID into a root directory or a running container: all of them or none."""

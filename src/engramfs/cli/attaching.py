@@ -28,7 +28,9 @@ def require_privilege() -> None:
         )
 
 
-def attach_missing(invocation: Invocation, session: Document, root: str, daemon: int) -> list[str]:
+def attach_missing(
+    invocation: Invocation, session: Document, root: str, daemon: int, *, over: bool = False
+) -> list[str]:
     """Attach what is missing of `session` under `root`; the places, parents first.
 
     What is there and served stays untouched. Where something is there and no longer served (its views
@@ -46,7 +48,7 @@ def attach_missing(invocation: Invocation, session: Document, root: str, daemon:
         found = [_Found.MISSING] * len(plans)
     missing = [plan for plan, state in zip(plans, found, strict=True) if state is _Found.MISSING]
     if missing:
-        attach_session(hub, daemon, root, missing)
+        attach_session(hub, daemon, root, missing, over=over)
     return places
 
 
@@ -55,16 +57,25 @@ def attach(
 ) -> list[str]:
     """Attach all of `session` at `place`, here or in another process's namespace, and tell the daemon.
 
-    `root` is the directory that is about to become the root of the place's process.
+    `root` is the directory that is about to become the root of the place's process. Raises `Conflict` when
+    another session or other files are there, unless `over`; then all stays as it was.
     """
     from engramfs.mount.attach import attach_session, attach_to_process
 
+    client, known = invocation.client, {"id": session["id"], "place": document_of(place)}
     hub, daemon, plans = hub_point(invocation), daemon_pid(invocation), mount_plans(session)
-    if place.pid is None:
-        paths = attach_session(hub, daemon, place.root, plans, over=over)
-    else:
-        paths = attach_to_process(hub, daemon, place.pid, plans, root=root, over=over)
-    invocation.client.call("session.attached", id=session["id"], place=document_of(place))
+    was_there = any(place.is_same(other) for other in places_of(session))
+    client.call("session.attaching", **known, over=over)
+    try:
+        if place.pid is None:
+            paths = attach_session(hub, daemon, place.root, plans, over=over)
+        else:
+            paths = attach_to_process(hub, daemon, place.pid, plans, root=root, over=over)
+    except BaseException:
+        if not was_there:
+            client.call("session.detached", **known)
+        raise
+    client.call("session.attached", **known)
     return paths
 
 

@@ -17,7 +17,7 @@ from engramfs.daemon.control import Handler, Notify, Peer
 from engramfs.daemon.session import Session
 from engramfs.daemon.sessions import Sessions
 from engramfs.daemon.switching import Settled, Switching
-from engramfs.errors import UsageError
+from engramfs.errors import Conflict, UsageError
 from engramfs.mount.holders import Held, held_sessions, is_gone
 from engramfs.mount.mountinfo import read_mounts, top_mount
 from engramfs.mount.place import Place, namespace_of, start_of
@@ -28,7 +28,10 @@ Request = TypeVar("Request", bound=msgspec.Struct)
 
 
 class OpenRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`place` is where the caller is about to attach the session; `reuse` one that is attached there."""
+    """`place` is where the caller is about to attach the session; `reuse` one that is attached there.
+
+    With `reuse`, a session of another identity at `place` is in the way, unless `over`.
+    """
 
     agent: str | None = None
     actor: str | None = None
@@ -38,6 +41,7 @@ class OpenRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gid: int | None = None
     place: Place | None = None
     reuse: bool = False
+    over: bool = False
 
 
 class NoRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -51,6 +55,14 @@ class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class PlaceRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: str
     place: Place
+
+
+class AttachingRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """With `over`, the session takes the place of one that is there."""
+
+    id: str
+    place: Place
+    over: bool = False
 
 
 class SwitchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -80,6 +92,7 @@ class SessionMethods:
             "session.show": _taking(SessionRequest, self.show),
             "session.close": _taking(SessionRequest, self.close),
             "session.close_gone": _taking(NoRequest, self.close_gone),
+            "session.attaching": _taking(AttachingRequest, self.attaching),
             "session.attached": _taking(PlaceRequest, self.attached),
             "session.detached": _taking(PlaceRequest, self.detached),
             "session.switch": _taking(SwitchRequest, self.switch),
@@ -93,6 +106,8 @@ class SessionMethods:
             known = self._sessions.find(self._config.agent(agent).name, actor, tenant, place)
             if known is not None:
                 return (await self._sessions.refresh(known)).document() | {"created": False}
+            if not request.over:
+                await self._require_free(place)
         session = await self._sessions.open(
             agent,
             actor,
@@ -130,6 +145,25 @@ class SessionMethods:
         await self._filesystem.seal_all()
         self._sessions.close(session.id)
         await self._settled()
+
+    async def attaching(self, request: AttachingRequest, _peer: Peer) -> Document:
+        """Keep a place for a session, whose mounts are made next: `attached` or `detached` follows."""
+        if not request.over:
+            await self._require_free(request.place, request.id)
+        return self._sessions.reserve(request.id, request.place).document()
+
+    async def _require_free(self, place: Place, but: str | None = None) -> None:
+        """Raise `Conflict` when another session is at `place`. Nothing else runs between look and return."""
+        if not self._sessions.at(place, but):
+            return
+        gone = await self._gone()
+        for other in self._sessions.at(place, but):
+            if other.id not in gone:
+                where = place.root if place.pid is None else f"{place.root} of process {place.pid}"
+                raise Conflict(
+                    f"session {other.id} ({other.author.label()}) is attached at {where}; choose another, "
+                    f"engramfs detach {other.id} first, or end it there with --over"
+                )
 
     async def attached(self, request: PlaceRequest, _peer: Peer) -> Document:
         replaced = self._sessions.attached(request.id, request.place)

@@ -12,7 +12,7 @@ Concurrency. On the event loop; methods that are coroutines wait for the log wri
 import os
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import msgspec
@@ -193,18 +193,33 @@ class Sessions:
 
     # Where it is attached
 
-    def attached(self, identifier: str, place: Place) -> list[Session]:
-        """The session is attached at `place`, and its file says so. Returns those that were there before."""
+    def at(self, place: Place, but: str | None = None) -> list[Session]:
+        """The sessions in the directory that `place` names, whatever process they were attached for."""
+        return [
+            session
+            for session in self.every()
+            if session.id != but and any(_is_one_directory(place, known) for known in session.places)
+        ]
+
+    def reserve(self, identifier: str, place: Place) -> Session:
+        """The session is attached at `place`, or about to be, and its file says so."""
         session = self.get(identifier)
-        if not any(place.is_same(known) for known in session.places):
-            self.keep(replace(session, places=(*session.places, place)))
-        return [self.detached(other.id, place) for other in self.every() if _is_at(other, place, identifier)]
+        if any(place.is_same(known) for known in session.places):
+            return session
+        return self.keep(replace(session, places=(*session.places, place)))
+
+    def attached(self, identifier: str, place: Place) -> list[Session]:
+        """The session alone is attached at `place`. Returns those that were there before."""
+        self.reserve(identifier, place)
+        return [self._leave(other, place, _is_one_directory) for other in self.at(place, but=identifier)]
 
     def detached(self, identifier: str, place: Place) -> Session:
         """The session is no longer attached at `place`."""
-        session = self.get(identifier)
-        left = tuple(known for known in session.places if not place.is_same(known))
-        return self.keep(replace(session, places=left))
+        return self._leave(self.get(identifier), place, Place.is_same)
+
+    def _leave(self, session: Session, place: Place, is_left: Callable[[Place, Place], bool]) -> Session:
+        places = tuple(known for known in session.places if not is_left(place, known))
+        return self.keep(replace(session, places=places))
 
     # Keeping
 
@@ -300,8 +315,8 @@ def _check_there(reader: Reader, wanted: Attachment) -> None:
         log.version(reader, store, wanted.version)
 
 
-def _is_at(session: Session, place: Place, but: str) -> bool:
-    return session.id != but and any(place.is_same(known) for known in session.places)
+def _is_one_directory(place: Place, other: Place) -> bool:
+    return (place.root, place.namespace) == (other.root, other.namespace)
 
 
 def _node_inside(view: View, path: str) -> int:
