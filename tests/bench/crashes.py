@@ -41,7 +41,7 @@ def _replay(directory: str) -> Figure:
         unit="s",
         ours=median(taken),
         target=Target(1),
-        note=f"{_RECORDS // 2:,} files made and closed, sealed as one version; a start does that before it serves",
+        note=f"{_RECORDS // 2:,} files, made and closed, become one version; a start begins with it",
     )
 
 
