@@ -360,6 +360,21 @@ def test_closing_one_session_or_all_that_are_gone_not_both(served: Daemon) -> No
         assert (finished.code, finished.err.count("\n")) == (UsageError.exit_code, 1)
 
 
+def test_a_store_that_a_session_shows_is_not_deleted(session: Session, tmp_path: Path) -> None:
+    daemon = session.daemon
+    daemon.ok("store", "create", "rules/shown")
+    (tmp_path / "rule").write_text("x")
+    daemon.ok("import", "rules/shown", str(tmp_path))
+    pinned = daemon.json("session", "open", "--actor", "x", "--attach", "rules/shown@1=/srv/rules:read_only")
+    for store, shown in (("rules/shown", pinned["id"]), (f"memories/{session.actor}", session.id)):
+        finished = daemon.command("store", "delete", store, "--yes")
+        assert (finished.code, finished.err.count("\n")) == (4, 1), finished
+        assert f"{store} is attached in session {shown}" in finished.err
+        assert f"engramfs session close {shown}" in finished.err
+        daemon.ok("session", "close", shown)
+        daemon.ok("store", "delete", store, "--yes")
+
+
 # Surviving
 
 

@@ -22,7 +22,7 @@ from engramfs.daemon.handover import RESTART
 from engramfs.daemon.session_methods import SessionMethods
 from engramfs.daemon.sessions import Sessions, graft_store
 from engramfs.daemon.switching import Settled
-from engramfs.errors import StorageError, UsageError
+from engramfs.errors import Conflict, StorageError, UsageError
 from engramfs.history import catalog, commit, importing, log, restore
 from engramfs.history.commit import Commit
 from engramfs.history.repository import Repository
@@ -65,6 +65,7 @@ class Service:
     ) -> None:
         self._repository = QueuedRepository(repository, filesystem)
         self._filesystem = filesystem
+        self._sessions = sessions
         self._session_methods = SessionMethods(filesystem, sessions, config, mount, settled)
         self._config = config
         self._mount = mount
@@ -173,12 +174,20 @@ class Service:
     async def store_delete(self, params: Parameters, peer: Peer, notify: Notify) -> object:
         name = _text(params, "name")
         store = self._store(name)
+        self._require_unattached(name)
         live = self._filesystem.stores.get(store.id)
         self._filesystem.drop_store(store)
         if live is not None:
             await live.sealed()
         self._filesystem.hub.remove(f"stores/{name}")
         return await trio.to_thread.run_sync(partial(stores.delete, self._repository, name=name))
+
+    def _require_unattached(self, name: str) -> None:
+        for session in self._sessions.showing(name):
+            raise Conflict(
+                f"{name} is attached in session {session.id} ({session.author.label()}); "
+                f"engramfs session close {session.id} first, or engramfs down"
+            )
 
     def _store(self, name: str) -> Store:
         with self._repository.engine.reading() as reader:

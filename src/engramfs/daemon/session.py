@@ -84,6 +84,12 @@ class Session(msgspec.Struct, frozen=True):
     def author(self) -> Author:
         return Author("agent", agent=self.agent, actor=self.actor, tenant=self.tenant, session=self.id)
 
+    @property
+    def stores(self) -> set[str]:
+        """The names of the stores that it shows, and of the one that a switch is about to show."""
+        coming = self.pending.attached if self.pending is not None else None
+        return {each.store for each in (*self.attachments, *([coming] if coming is not None else []))}
+
     def with_attachments(self, attachments: tuple[Attached, ...]) -> "Session":
         """The same with these attachments, and the mounts that show them, parents first."""
         mounts = [Mount(parent.source, parent.path, read_only=True) for parent in self.parents]

@@ -78,6 +78,10 @@ class Sessions:
                 return session
         return None
 
+    def showing(self, store: str) -> list[Session]:
+        """The sessions that have `store` attached, or are being switched to it."""
+        return [session for session in self.every() if store in session.stores]
+
     # Opening
 
     async def open(
