@@ -2,6 +2,7 @@
 
 import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +29,29 @@ def test_errors_are_one_line_with_an_exit_code(
     assert finished.err.count("\n") == 1
     assert said in finished.err
     assert not os.path.exists(daemon.run_directory) or os.listdir(daemon.run_directory) == []
+
+
+def test_another_state_than_the_daemon_serves_is_refused_by_every_command(
+    daemon: Daemon, tmp_path: Path
+) -> None:
+    place = daemon.up()
+    other = str(tmp_path / "other")
+    for arguments in (
+        ["up", "--root", place.root],
+        ["down"],
+        ["status"],
+        ["store", "list"],
+        ["store", "create", "contexts/a"],
+        ["session", "open"],
+        ["attach", place.session, "--root", place.root],
+        ["run", "--", "true"],
+    ):
+        finished = daemon.command("--state", other, *arguments)
+        assert (finished.code, finished.out, finished.err.count("\n")) == (4, "", 1), finished
+        assert f"serves the state {daemon.state} and not {other}" in finished.err
+    assert not os.path.exists(other)
+    os.symlink(daemon.state, other)
+    assert "memory/default/state" in daemon.ok("--state", other, "store", "list")
 
 
 def test_an_unknown_key_of_the_configuration_names_the_nearest(daemon: Daemon) -> None:

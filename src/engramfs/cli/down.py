@@ -12,7 +12,7 @@ from engramfs.cli.command import Command
 from engramfs.cli.invocation import Invocation, pass_invocation
 from engramfs.cli.starting import start_daemon
 from engramfs.daemon.run_directory import keeper_of
-from engramfs.errors import EngramError
+from engramfs.errors import Conflict, EngramError
 
 PATIENCE = 20.0  # seconds for the daemon to seal and end
 ANSWER = 10.0  # seconds for the worker to answer
@@ -22,6 +22,7 @@ ANSWER = 10.0  # seconds for the worker to answer
 @pass_invocation
 def command(invocation: Invocation) -> None:
     """Detach every session, seal what is open, and stop the daemon."""
+    _require_our_state(invocation)
     detached = attaching.detach_all(invocation)
     was_running = _stop(invocation)
     if not was_running:
@@ -32,6 +33,16 @@ def command(invocation: Invocation) -> None:
         said = "stopped" if was_running else "no daemon was running"
         count = f"{len(detached)} mount{'' if len(detached) == 1 else 's'} detached"
         invocation.output.line((said, "green" if was_running else "yellow"), count)
+
+
+def _require_our_state(invocation: Invocation) -> None:
+    """Raise `Conflict` when the daemon serves another state. One that does not answer is not asked."""
+    try:
+        invocation.client.call("ping", timeout=ANSWER / 2)
+    except Conflict:
+        raise
+    except EngramError:
+        return
 
 
 def _stop(invocation: Invocation) -> bool:

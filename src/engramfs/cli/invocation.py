@@ -29,9 +29,10 @@ class Invocation:
 
     @property
     def client(self) -> "ControlClient":
+        """The daemon at the run directory; its calls raise `Conflict` when it serves another state."""
         from engramfs.daemon.client import ControlClient
 
-        return ControlClient(self.locations.run)
+        return ControlClient(self.locations.run, state=self.locations.state)
 
     @property
     def output(self) -> Output:
