@@ -138,6 +138,22 @@ def test_a_mount_point_that_is_in_use_is_refused(nobody: Unprivileged) -> None:
     assert nobody.stop(first) == 0
 
 
+def test_files_are_covered_only_when_told(nobody: Unprivileged) -> None:
+    point = f"{nobody.home}/point"
+    nobody.inside.shell(f"mkdir {point}; echo mine > {point}/file", user=NOBODY)
+    refused = nobody.command("mount", point)
+    assert (refused.code, refused.err.count("\n")) == (4, 1), refused
+    assert f"{point} exists and is not empty" in refused.err
+    pid = nobody.start(point, "--over")
+    assert nobody.inside.shell(f"ls {point}", user=NOBODY).split() == ["memories", "mnt"]
+    nobody.inside.call("os.kill", pid, signal.SIGKILL)
+    assert nobody.inside.call("ended", pid, 10) == -signal.SIGKILL
+    nobody.processes.remove(pid)
+    again = nobody.start(point)
+    assert nobody.stop(again) == 0
+    assert nobody.inside.call("read", f"{point}/file") == b"mine\n"
+
+
 def test_a_stale_mount_is_replaced(nobody: Unprivileged) -> None:
     point = f"{nobody.home}/point"
     nobody.inside.shell(f"mkdir {point}", user=NOBODY)

@@ -11,6 +11,7 @@ from engramfs.cli.invocation import Invocation, pass_invocation
 @click.command("mount", cls=Command, short_help="Serve one session, without root.")
 @click.argument("directory", type=click.Path(), metavar="DIR")
 @identity_options
+@click.option("--over", is_flag=True, help="Cover the files that are in DIR.")
 @click.pass_context
 @pass_invocation
 def command(
@@ -20,6 +21,7 @@ def command(
     agent: str | None,
     actor: str | None,
     tenant: str | None,
+    over: bool,
 ) -> None:
     """Serve one session at DIR through fusermount3, in the foreground; no daemon, no root."""
     from engramfs.daemon.scoping import memory_store
@@ -38,5 +40,6 @@ def command(
             agent=agent_config.name,
             actor=actor,
             tenant=tenant,
+            over=over,
         )
     )

@@ -18,6 +18,8 @@ from engramfs.errors import EngramError
 from engramfs.fuse.notifier import Notifier
 from engramfs.fuse.session import FuseSession
 from engramfs.mount.fusermount import mount_unprivileged, unmount_unprivileged
+from engramfs.mount.mountinfo import read_mounts, top_mount
+from engramfs.mount.target import require_empty
 
 
 def run(
@@ -28,21 +30,36 @@ def run(
     agent: str,
     actor: str | None,
     tenant: str | None,
+    over: bool = False,
 ) -> int:
     """Serve until SIGINT, SIGTERM or an unmount from outside; the exit code.
 
     Raises `Unavailable` without fusermount3 or /dev/fuse, `Busy` when the state directory is in use or
-    engramfs is mounted at `directory` already.
+    engramfs is mounted at `directory` already, `Conflict` when files are there, unless `over`.
     """
     telemetry.configure(level="warning")
+    directory = os.path.realpath(directory)
+    if not over:
+        _require_nothing_covered(directory)
     try:
-        trio.run(_serve, locations.state, config, os.path.realpath(directory), agent, actor, tenant)
+        trio.run(_serve, locations.state, config, directory, agent, actor, tenant)
     except BaseExceptionGroup as group:
         error = _known(group)
         if error is None:
             raise
         raise error from group
     return 0
+
+
+def _require_nothing_covered(directory: str) -> None:
+    mounted = top_mount(read_mounts(), directory)
+    if mounted is not None and mounted.is_ours:
+        return  # a stale mount is replaced, and a living one refused, when it comes to mounting
+    descriptor = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        require_empty(descriptor, directory, directory=True)
+    finally:
+        os.close(descriptor)
 
 
 def _known(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
