@@ -148,6 +148,34 @@ def test_a_command_started_in_another_actors_memory_is_not_in_it(served: Daemon)
     assert (code, out) == (0, b"/\n")
 
 
+def test_a_command_started_where_nothing_is_in_its_sandbox_begins_at_the_root(daemon: Daemon) -> None:
+    """In a place that is covered for the command, in one that is not there for it, and in a removed one."""
+    daemon.up(actor="first", root="/")
+    daemon.inside.call("os.mkdir", "/memories/user/mine")
+    daemon.inside.shell("mkdir -p /dev/shm/removed")
+    removing = 'cd "$0" && { [ "$0" != /dev/shm/removed ] || rmdir "$0"; } && exec "$@"'
+    engramfs = [sys.executable, "-m", "engramfs", "run", "--actor", "other", "--over", "--", "pwd"]
+    for directory, begun in {
+        "/memories/user": "/memories/user",
+        "/memories/user/mine": "/",
+        "/dev/shm/removed": "/",
+    }.items():
+        finished = daemon.inside.run(
+            *("sh", "-c", removing, directory, *engramfs), environment=daemon.environment
+        )
+        assert (finished.code, finished.out) == (0, f"{begun}\n"), finished
+
+
+def test_files_at_the_mount_points_are_covered_for_the_command_only_when_told(daemon: Daemon) -> None:
+    daemon.up()
+    daemon.inside.shell("mkdir -p /memories; mount -t tmpfs none /memories; echo mine > /memories/file")
+    finished = daemon.command("run", "--", "true")
+    assert (finished.code, finished.err.count("\n")) == (4, 1), finished
+    assert "/memories exists and is not empty" in finished.err
+    assert daemon.ok("run", "--over", "--", "ls", "/memories") == "user\n"
+    assert daemon.inside.call("read", "/memories/file") == b"mine\n"
+
+
 UNCLEAR = {  # agent → its configuration, what is asked for, what is said
     "actor": ('scoping.memory = "actor"', [], "name the actor with --actor"),
     "multi": (

@@ -36,6 +36,7 @@ _FROM_KERNEL = 128  # si_code of a signal that a terminal sends to every process
     context_settings={"allow_interspersed_args": False},
 )
 @identity_options
+@click.option("--over", is_flag=True, help="Cover files that are at the mount points, for CMD alone.")
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD...")
 @click.pass_context
 @pass_invocation
@@ -45,16 +46,18 @@ def command(
     agent: str | None,
     actor: str | None,
     tenant: str | None,
+    over: bool,
     words: tuple[str, ...],
 ) -> None:
     """Run CMD in a mount namespace of its own with a new session attached at /, and close it after.
 
-    The exit code is that of CMD. The hub, other sessions and the daemon's directories are out of sight. This
+    The exit code is that of CMD. It begins in the current directory, or in / where that is not there for it.
+    The hub, other sessions and the daemon's directories are out of sight. This
     keeps programs apart that mean no harm: root can leave any mount namespace, so put what you do not trust
     into a container and attach the session to that.
     """
     attaching.require_privilege()
-    session, child = _start(invocation, {"agent": agent, "actor": actor, "tenant": tenant}, words)
+    session, child = _start(invocation, {"agent": agent, "actor": actor, "tenant": tenant}, words, over=over)
     try:
         code = _wait(child)
     finally:
@@ -65,13 +68,15 @@ def command(
     context.exit(code)
 
 
-def _start(invocation: Invocation, identity: dict[str, Any], words: tuple[str, ...]) -> tuple[str, int]:
+def _start(
+    invocation: Invocation, identity: dict[str, Any], words: tuple[str, ...], *, over: bool
+) -> tuple[str, int]:
     """The session's id, and the process that has become the command. Raises what was in the way."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
-        _become(invocation, identity, words, writing)
+        _become(invocation, identity, words, writing, over=over)
     os.close(writing)
     told: list[Any] = []
     try:
@@ -100,11 +105,11 @@ def _understood(told: list[Any]) -> tuple[str, BaseException | None]:
 
 
 def _become(
-    invocation: Invocation, identity: dict[str, Any], words: tuple[str, ...], answers: int
+    invocation: Invocation, identity: dict[str, Any], words: tuple[str, ...], answers: int, *, over: bool
 ) -> NoReturn:
     """In the child: enter a mount namespace, attach a session, and become the command."""
     try:
-        _attach(invocation, identity, lambda session: _tell(answers, session))
+        _attach(invocation, identity, lambda session: _tell(answers, session), over=over)
         _execute(words)
     except BaseException as error:
         _tell(answers, error)
@@ -116,7 +121,9 @@ def _tell(answers: int, what: object) -> None:
     os.write(answers, pickle.dumps(what))
 
 
-def _attach(invocation: Invocation, identity: dict[str, Any], opened: Callable[[str], None]) -> None:
+def _attach(
+    invocation: Invocation, identity: dict[str, Any], opened: Callable[[str], None], *, over: bool
+) -> None:
     from engramfs.mount import sandbox
     from engramfs.mount.attach import attach_session
     from engramfs.mount.place import Place, namespace_of, start_of
@@ -124,12 +131,29 @@ def _attach(invocation: Invocation, identity: dict[str, Any], opened: Callable[[
     client, waiting = invocation.client, os.getppid()
     daemon = client.call("ping")
     hub, run = attaching.hub_point(invocation), os.path.realpath(invocation.locations.run)
+    working = _working_directory()
     sandbox.leave()
     place = Place("/", namespace_of("self"), waiting, start_of(waiting))
     session = client.call("session.open", **identity, place=attaching.document_of(place))
     opened(session["id"])
-    paths = attach_session(hub, daemon["pid"], "/", attaching.mount_plans(session))
+    paths = attach_session(hub, daemon["pid"], "/", attaching.mount_plans(session), over=over)
+    _enter(working)
     sandbox.hide(paths, [run, os.path.realpath(daemon["state"])])
+
+
+def _working_directory() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:  # it was removed
+        return "/"
+
+
+def _enter(directory: str) -> None:
+    """Look the working directory up again: the mounts that have just been made may be in its place."""
+    try:
+        os.chdir(directory)
+    except OSError:
+        os.chdir("/")
 
 
 class CannotRun(EngramError):
