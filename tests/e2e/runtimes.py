@@ -15,6 +15,7 @@ from pathlib import Path
 from ..harness.daemon import ROOTS, Daemon
 
 BUSYBOX = "/bin/busybox"
+PODMAN_RUN = ("run", "--rm", "--network=none")
 HOOKED = ("createRuntime", "poststop")  # the stages of deploy/oci/engramfs.json
 # crun 1.8 does not know the hybrid layout of control groups; without the second hierarchy it is content.
 _ONE_HIERARCHY = 'umount /sys/fs/cgroup/unified 2>/dev/null; exec "$@"'
@@ -101,7 +102,8 @@ class Runtime:
             hooks.mkdir()
             (hooks / "engramfs.json").write_text(json.dumps(self.hooks_d()))
         annotations = [f"--annotation=engramfs.{what}={value}" for what, value in identity.items()]
-        return [*podman(self.directory, f"--hooks-dir={hooks}"), *annotations, *podman_run(root, uid), *shell]
+        program = podman(self.directory, f"--hooks-dir={hooks}")
+        return [*program, *PODMAN_RUN, *annotations, *podman_run(uid), "--rootfs", str(root), *shell]
 
     def hooks_d(self) -> dict[str, object]:
         """deploy/oci/engramfs.json, with the command of these tests."""
@@ -155,20 +157,19 @@ def printed(daemon: Daemon, runtime: str, identity: dict[str, str]) -> list[str]
     return shlex.split(daemon.ok("session", "open", *options(identity), "--print", runtime))
 
 
-def podman(directory: Path, *more: str) -> list[str]:
-    """`podman` with a place of its own for everything, up to the options of `run`.
+def podman(directory: Path, *options: str, configuration: str = "") -> list[str]:
+    """`podman` with a place of its own for everything, up to its command.
 
     What it keeps while it runs goes to the tmpfs of the namespace: there the paths are short enough for it.
     """
-    configuration = directory / "containers.conf"
-    configuration.write_text('[engine]\nlock_type = "file"\n')  # and not one shared memory for the machine
+    path = directory / "containers.conf"
+    # Its locks are in a file, and not in one shared memory for the machine.
+    path.write_text(f'[engine]\nlock_type = "file"\n{configuration}')
     places = [f"--root={directory}/podman", f"--runroot={ROOTS}/podman", f"--tmpdir={ROOTS}/podman-tmp"]
     how = ["--storage-driver=vfs", "--cgroup-manager=cgroupfs", "--runtime=runc", "--events-backend=none"]
-    before = ["env", f"CONTAINERS_CONF={configuration}"]
-    return [*before, "podman", *places, *how, *more, "run", "--rm", "--network=none"]
+    return ["env", f"CONTAINERS_CONF={path}", "podman", *places, *how, *options]
 
 
-def podman_run(root: Path, uid: int) -> list[str]:
-    """The other options of `podman run`, up to the command."""
-    limits = ["--ulimit=nofile=1024:1024", "--ulimit=nproc=10000:10000"]
-    return [*limits, f"--user={uid}:{uid}", "--rootfs", str(root)]
+def podman_run(uid: int) -> list[str]:
+    """More options of `podman run`, without which it does not work here."""
+    return ["--ulimit=nofile=1024:1024", "--ulimit=nproc=10000:10000", f"--user={uid}:{uid}"]

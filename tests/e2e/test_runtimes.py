@@ -17,6 +17,7 @@ from ..harness.inside import Finished
 from .runtimes import (
     ENGRAMFS,
     HOOKED,
+    PODMAN_RUN,
     Runtime,
     make_mount_points,
     make_root,
@@ -240,7 +241,8 @@ def test_podman_takes_what_is_printed_and_a_switch_reaches_it_once_it_is_attache
         f"echo of pia > /memories/user/mine; ls -d {shlex.quote(odd)}; echo x > {shlex.quote(odd)}/x; "
         "echo x > /memories/x; echo ready; until [ -e /memories/user/theirs ]; do sleep 0.02; done"
     )
-    words = [*podman(tmp_path), *shlex.split(opened), *podman_run(root, 12345), "sh", "-c", script]
+    arguments = [*PODMAN_RUN, *shlex.split(opened), *podman_run(12345), "--rootfs", str(root)]
+    words = [*podman(tmp_path), *arguments, "sh", "-c", script]
     pid, output = start(Runtime("podman", served, tmp_path), words, "podman")
     eventually(lambda: "ready" in output.read_text())
     eventually(lambda: output.read_text().count("Read-only file system") == 2)

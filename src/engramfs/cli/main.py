@@ -42,6 +42,7 @@ MODULES = {
         "mount": "mount",
         "daemon": "daemon",
         "oci-hook": "oci_hook",
+        "docker-plugin": "docker_plugin",
         "completion": "completion",
         "version": "version",
     }.items()
@@ -76,6 +77,8 @@ def run(arguments: Sequence[str]) -> int:
         return _failed(error.message, error.code, error.exit_code, as_json)
     except click.Abort:
         return INTERRUPTED
+    except click.exceptions.NoArgsIsHelpError as error:
+        return _helped(error)
     except click.ClickException as error:
         return _failed(_usage_message(error), UsageError.code, UsageError.exit_code, as_json)
     except ReaderGone:
@@ -103,6 +106,13 @@ def _prepare_streams() -> None:
 def _colour() -> bool | None:
     """False when the person wants none (no-color.org); None lets click look for a terminal."""
     return False if os.environ.get("NO_COLOR") else None
+
+
+def _helped(error: click.exceptions.NoArgsIsHelpError) -> int:
+    """Who gives no command is shown which there are, to read or to pipe; a script still sees a failure."""
+    assert error.ctx is not None
+    click.echo(error.ctx.get_help(), color=_colour())
+    return UsageError.exit_code
 
 
 def _usage_message(error: click.ClickException) -> str:

@@ -9,10 +9,10 @@ seen with runc 1.1 and crun 1.8:
     poststop                  in the namespaces of the runtime; there is no process any more
 
 Before all but the last the container's mounts are made, and its first process has not entered its root
-directory yet: that is the `root` of the bundle. `createRuntime` is the one to use. By `createContainer` crun has
-made a read-only root read-only, so that mount points must be there already; and with a user namespace, the
-hooks of the container may not copy mounts of the host. What a hook says is shown by runc; crun shows its exit
-code alone.
+directory yet: that is the `root` of the bundle. `createRuntime` is the one to use. By `createContainer` crun
+has made a read-only root read-only, so that mount points must be there already; and with a user namespace,
+the hooks of the container may not copy mounts of the host. What a hook says is shown by runc; crun shows its
+exit code alone.
 
 Whoever may set the annotations of a container chooses whose memory it sees.
 """
