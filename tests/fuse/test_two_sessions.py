@@ -61,3 +61,15 @@ def test_a_path_that_no_program_could_name_is_not_made(daemon: Daemon) -> None:
     script = f"cd {place.state}; for i in $(seq 40); do mkdir {'d' * 200} && cd {'d' * 200} || exit 9; done"
     assert daemon.inside.run("bash", "-c", script).code == 9
     daemon.ok("export", place.store, str(daemon.directory / "exported"))
+
+
+def test_truncating_without_writing_is_recorded(daemon: Daemon) -> None:
+    place = daemon.up()
+    place.write("file", b"content")
+    daemon.barrier()
+    daemon.inside.call(
+        "os.close", daemon.inside.call("os.open", place.path("file"), os.O_RDONLY | os.O_TRUNC)
+    )
+    daemon.barrier()
+    assert place.changes() == [["created file"], ["modified file"]]
+    assert place.read("file") == b""

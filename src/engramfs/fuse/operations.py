@@ -242,7 +242,11 @@ class Operations(pyfuse3.Operations):
 
     async def _open(self, view: View, inode: int, flags: int) -> pyfuse3.FileInfo:
         node, write, truncate = inode & NODE_MASK, is_writing(flags), bool(flags & os.O_TRUNC)
-        if truncate:
+        if truncate and not write:  # then no close will record it
+            with trio.CancelScope(shield=True):
+                await view.set_attributes(node, SetAttributes(size=0))
+            truncate = False
+        elif truncate:
             with trio.CancelScope(shield=True):
                 await view.thawed(node)
         opened = view.open(node, write=write, truncate=truncate)

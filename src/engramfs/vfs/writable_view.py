@@ -24,16 +24,15 @@ from engramfs.errors import (
     NotDirectory,
     NotEmpty,
     NotPermitted,
-    RangeTooSmall,
     Stale,
     TooManyLinks,
-    Unsupported,
 )
 from engramfs.model.access import Access
 from engramfs.model.author import Author
 from engramfs.model.entry import EMPTY_DIGEST, ROOT_NODE, Entry, Kind
 from engramfs.model.names import MAX_PART, MAX_PATH, printable
 from engramfs.model.operation import Link, Rename, Unlink, Update
+from engramfs.vfs import extended_attributes
 from engramfs.vfs.attributes import Attributes, Opened, SetAttributes
 from engramfs.vfs.live_store import LiveStore
 from engramfs.vfs.live_view import LiveView
@@ -45,7 +44,6 @@ from engramfs.vfs.repeated import DoneBefore
 from engramfs.vfs.view import MARKS, VERSIONS
 
 _MAX_LINKS = 65000
-_MAX_XATTRS = 64 << 10  # bytes of all names and values of one file
 replace = msgspec.structs.replace
 
 
@@ -266,34 +264,22 @@ class WritableView(LiveView):
             node.entry = entry
 
     def set_xattr(self, node: int, name: bytes, value: bytes) -> None:
-        self._check_xattr(name)
+        self.check_writable()
+        extended_attributes.check_name(name)
         known = self.node(node)
-        xattrs = dict(known.entry.xattrs)
-        xattrs[name] = value
-        if sum(len(key) + len(item) for key, item in xattrs.items()) > _MAX_XATTRS:
-            raise RangeTooSmall
-        self._set_xattrs(known, xattrs)
+        self._set_entry(known, extended_attributes.added(known.entry, name, value))
 
     def remove_xattr(self, node: int, name: bytes) -> None:
-        self._check_xattr(name)
+        self.check_writable()
+        extended_attributes.check_name(name)
         known = self.node(node)
-        xattrs = dict(known.entry.xattrs)
-        if xattrs.pop(name, None) is None:
+        try:
+            changed = extended_attributes.removed(known.entry, name)
+        except NoAttribute:
             if self._before.updated(node):
                 return
-            raise NoAttribute
-        self._set_xattrs(known, xattrs)
-
-    def _check_xattr(self, name: bytes) -> None:
-        self.check_writable()
-        if name.startswith(MARKS):
-            raise NotPermitted
-        if not name.startswith(b"user."):
-            raise Unsupported
-
-    def _set_xattrs(self, node: Node, xattrs: dict[bytes, bytes]) -> None:
-        changed = replace(node.entry, xattrs=tuple(sorted(xattrs.items())), ctime=time.time_ns())
-        self._set_entry(node, changed)
+            raise
+        self._set_entry(known, changed)
 
     # Content
 
