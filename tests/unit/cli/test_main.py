@@ -8,7 +8,7 @@ import pytest
 
 from engramfs.cli.command import LazyGroup
 from engramfs.cli.main import MODULES, root, run
-from engramfs.errors import EngramError
+from engramfs.errors import EngramError, UsageError
 
 GLOBAL = {"--state", "--run", "--config", "--json"}
 
@@ -39,6 +39,17 @@ def test_the_commands_of_the_design_are_there() -> None:
     assert isinstance(root, LazyGroup)
     assert {"up", "down", "daemon", "status", "store", "import", "export", "log", "show"} <= set(MODULES)
     assert {"diff", "restore", "stat", "verify", "backup", "mount", "completion"} <= set(MODULES)
+
+
+@pytest.mark.parametrize("arguments", [[], ["store"], ["session"]])
+def test_without_a_command_the_help_is_printed_as_it_is_and_the_exit_code_is_that_of_usage(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*arguments, "--help"]) == 0
+    asked = capsys.readouterr()
+    assert run(arguments) == UsageError.exit_code
+    assert capsys.readouterr() == asked
+    assert asked.out.startswith("Usage: ")
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
