@@ -54,6 +54,21 @@ def test_another_state_than_the_daemon_serves_is_refused_by_every_command(
     assert "memory/default/state" in daemon.ok("--state", other, "store", "list")
 
 
+@pytest.mark.parametrize("words", [["import", "contexts/a"], ["deploy", "default"]])
+def test_what_cannot_be_imported_is_named_as_the_person_did(
+    daemon: Daemon, tmp_path: Path, words: list[str]
+) -> None:
+    daemon.up()
+    daemon.ok("store", "create", "contexts/a")
+    directory = tmp_path / "given"
+    (directory / "skills").mkdir(parents=True)
+    os.mkfifo(directory / "skills" / "pipe")
+    finished = daemon.command(*words, str(directory))
+    assert (finished.code, finished.err.count("\n")) == (2, 1), finished
+    assert f"{directory}/skills/pipe" in finished.err
+    assert "/proc/" not in finished.err
+
+
 def test_an_unknown_key_of_the_configuration_names_the_nearest(daemon: Daemon) -> None:
     daemon.configure("[batch]\nquite = '1s'\n")
     daemon.inside.call("os.mkdir", f"{ROOTS}/root")

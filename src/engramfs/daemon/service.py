@@ -8,7 +8,7 @@ import contextlib
 import os
 import pwd
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
@@ -22,7 +22,7 @@ from engramfs.daemon.handover import RESTART
 from engramfs.daemon.session_methods import SessionMethods
 from engramfs.daemon.sessions import Sessions, graft_store
 from engramfs.daemon.switching import Settled
-from engramfs.errors import Conflict, StorageError, UsageError
+from engramfs.errors import Conflict, EngramError, StorageError, UsageError
 from engramfs.history import catalog, commit, importing, log, restore
 from engramfs.history.commit import Commit
 from engramfs.history.repository import Repository
@@ -210,7 +210,8 @@ class Service:
             message=str(params.get("message") or f"import of {directory}"),
             progress=_Progress(notify),
         )
-        return await self._commit_when_quiet(store, planned)
+        with _named_as_by(peer):
+            return await self._commit_when_quiet(store, planned)
 
     async def deploy(self, params: Parameters, peer: Peer, notify: Notify) -> object:
         """The program of an agent out of a directory, as one version."""
@@ -229,7 +230,8 @@ class Service:
             message=str(params.get("message") or f"deploy of {directory}"),
             progress=_Progress(notify),
         )
-        return await self._commit_when_quiet(store, planned)
+        with _named_as_by(peer):
+            return await self._commit_when_quiet(store, planned)
 
     async def _commit_when_quiet(self, store: Store, planned: Callable[..., Commit]) -> object:
         """Plan against the head, in a thread, until the head is still the same when the plan is ready."""
@@ -286,6 +288,15 @@ class Service:
         if not isinstance(version, _Moved):
             self._filesystem.absorb(planned, version)
         return version
+
+
+@contextlib.contextmanager
+def _named_as_by(peer: Peer) -> Iterator[None]:
+    """Errors name files as the caller does, who does not know the way that we take to them."""
+    try:
+        yield
+    except EngramError as error:
+        raise type(error)(error.message.replace(f"/proc/{peer.pid}/root/", "/")) from error
 
 
 class _Moved:
