@@ -344,6 +344,8 @@ def test_stat_reads_the_marks_of_a_mounted_file(engramfs: Command) -> None:
         (2, ["import", "contexts/handbook", "absent"], "No such file or directory"),
         (2, ["log", "contexts/handbook@x"], "a version is a number"),
         (3, ["log", "contexts/absent"], "engramfs store list"),
+        (3, ["log", "contexts/handbook", "nope"], "no version of contexts/handbook has nope"),
+        (3, ["log", "contexts/handbook@1", "new.md"], "no version up to 1 of contexts/handbook has new.md"),
         (3, ["show", "contexts/handbook@9"], "its newest is 2"),
         (3, ["log", "contexts/handbook@9"], "its newest is 2"),
         (3, ["show", "contexts/handbook:absent"], "engramfs show contexts/handbook:"),

@@ -1,7 +1,7 @@
 """`engramfs log STORE [PATH]`: the versions of a store, newest first."""
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import click
@@ -10,8 +10,8 @@ from engramfs.cli import offline
 from engramfs.cli.arguments import refer, reference_argument
 from engramfs.cli.command import Command
 from engramfs.cli.invocation import Invocation, pass_invocation
-from engramfs.errors import UsageError
-from engramfs.model.names import raw
+from engramfs.errors import NotFound, UsageError
+from engramfs.model.names import printable, raw
 
 if TYPE_CHECKING:
     from engramfs.model.reference import Reference
@@ -36,7 +36,7 @@ def command(invocation: Invocation, reference: str, path: str | None, limit: int
         wanted = with_path(refer(repository, reference), path)
         with repository.engine.reading() as reader:
             store = catalog.named(reader, wanted.store)
-            found = islice(_versions(reader, store, wanted), limit)
+            found = islice(_some(_versions(reader, store, wanted), wanted), limit)
             if invocation.json:
                 _print_json(invocation, reader, store, found)
             else:
@@ -64,6 +64,20 @@ def _versions(reader: "Reader", store: "Store", wanted: "Reference") -> Iterator
     newest = wanted.version
     found = log.touching(reader, store, wanted.path)
     return (version for version in found if newest is None or version.number <= newest)
+
+
+def _some(found: Iterator["Version"], wanted: "Reference") -> Iterator["Version"]:
+    """`found`. Raises `NotFound` for a path that has nothing in it: a mistyped one, most likely."""
+    first = next(found, None)
+    if first is not None:
+        return chain([first], found)
+    if wanted.path:
+        until = "" if wanted.version is None else f" up to {wanted.version}"
+        raise NotFound(
+            f"no version{until} of {wanted.store} has {printable(wanted.path)}; "
+            f"engramfs log {wanted.store} shows what each changed"
+        )
+    return iter(())
 
 
 def _print_json(invocation: Invocation, reader: "Reader", store: "Store", found: Iterator["Version"]) -> None:
