@@ -32,6 +32,7 @@ class StoreLock:
     def close(self) -> None:
         """Let go. Once is enough; more does no harm."""
         if self._descriptor >= 0:
-            os.ftruncate(self._descriptor, 0)
+            with contextlib.suppress(OSError):  # a disk that fails: then the name stays, of nobody
+                os.ftruncate(self._descriptor, 0)
             os.close(self._descriptor)
             self._descriptor = -1
