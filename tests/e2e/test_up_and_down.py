@@ -4,7 +4,7 @@ import json
 import sys
 import time
 
-from ..harness.daemon import ROOTS, Daemon
+from ..harness.daemon import ROOTS, Daemon, eventually
 
 NOBODY = 65534
 
@@ -126,6 +126,18 @@ def test_status_says_what_is_served_and_what_went_wrong(daemon: Daemon) -> None:
     assert [session["id"] for session in status["sessions"]] == [place.session]
     assert status["failures"] == []
     assert str(daemon.worker) in daemon.ok("status")
+
+
+def test_status_shows_a_crash_and_not_a_restart_that_was_asked_for(daemon: Daemon) -> None:
+    daemon.up()
+    daemon.ok("restart")
+    worker = daemon.json("status")["worker"]
+    assert (worker["restarts"], worker["last_crash"]) == (1, None)
+    killed = daemon.kill_worker()
+    eventually(lambda: daemon.worker != killed)
+    assert daemon.json("status")["worker"]["last_crash"] == f"worker {killed} ended (killed by SIGKILL)"
+    daemon.ok("restart")
+    assert f"worker {killed} " in daemon.json("status")["worker"]["last_crash"]
 
 
 def test_the_message_for_a_read_only_store_is_the_one_that_people_know(daemon: Daemon) -> None:

@@ -123,7 +123,7 @@ class Keeper:
         self._crashes = Crashes()
         self._connection: Connection | None = None
         self._ready_since: float | None = None  # monotonic seconds
-        self._last_end = ""
+        self._last_crash = ""
         self._restarts = 0
         self._ended: set[int] = set()  # connections of which a mount may be left
         self._was_ready = False
@@ -151,16 +151,17 @@ class Keeper:
             worker = self._serve_once()
             if worker.status == 0 or self._stopping:
                 break
-            self._last_end = worker.describe_end()
-            log(self._last_end)
+            end = worker.describe_end()
+            log(end)
             if not self._was_ready and worker.status in _START_FAILED:
                 return worker.status
             if worker.status != RESTART:
+                self._last_crash = end
                 delay = self._crashes.delay(self._served_for())
                 if delay is None:
-                    log(f"gave up: {LIMIT} crashes in a row; the last: {self._last_end}")
+                    log(f"gave up: {LIMIT} crashes in a row; the last: {end}")
                     return worker.status if worker.status == Busy.exit_code else 1
-                self._manager.tell(f"STATUS={self._last_end}; starting another")
+                self._manager.tell(f"STATUS={end}; starting another")
                 self._pause(delay)
             self._restarts += 1
         clear_dead(self._ended)
@@ -215,7 +216,7 @@ class Keeper:
             "WATCHDOG_USEC": str(int(min(self._manager.watchdog or HANG_LIMIT, HANG_LIMIT) * 1e6)),
             "NOTIFY_SOCKET": self._notifications.address,
             "ENGRAMFS_RESTARTS": str(self._restarts),
-            "ENGRAMFS_LAST_CRASH": self._last_end,
+            "ENGRAMFS_LAST_CRASH": self._last_crash,
         }
         if not connection.served:
             self._directory.set_attaching(self._directory.has_sessions())
