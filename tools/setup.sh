@@ -41,10 +41,11 @@ missing_packages() {
     command -v pkg-config >/dev/null && pkg-config --exists fuse3 || echo libfuse3-dev pkg-config
     can_compile || echo gcc libc6-dev
     command -v systemd-analyze >/dev/null || echo systemd # for the tests of systemd/; it need not run
-    # for the tests of faults: tests/faults
-    command -v mkfs.ext4 >/dev/null || echo e2fsprogs
-    command -v mkfs.xfs >/dev/null || echo xfsprogs
-    for tool in strace eatmydata faketime; do command -v $tool >/dev/null || echo $tool; done
+    # For the tests of sandbox runtimes; those of Podman and Docker are skipped where these are not.
+    command -v bwrap >/dev/null || echo bubblewrap
+    command -v crun >/dev/null || echo crun
+    PATH=$PATH:/usr/sbin command -v runc >/dev/null || echo runc
+    [ -x /bin/busybox ] || [ -x /usr/bin/busybox ] || echo busybox-static
     if [ -z "$python" ]; then
         echo python3 python3-venv python3-dev
         return

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from uuid import uuid4
 
 from ..harness.daemon import ROOTS, Daemon
 
@@ -63,7 +64,7 @@ class Runtime:
         self.directory = directory
 
     def words(self, script: str, *arguments: str, agent: str, actor: str, uid: int = 0) -> list[str]:
-        """The command that runs a script in a new sandbox. Container ids are `actor`."""
+        """The command that runs a script in a new sandbox."""
         shell = ["sh", "-c", script, "sh", *arguments]
         identity = {"agent": agent, "actor": actor}
         if self.name == "run":
@@ -128,7 +129,10 @@ class Runtime:
         stages: Sequence[str] = HOOKED,
         uid: int = 0,
     ) -> list[str]:
-        """The command that runs a container, named as its root directory, with our hook at `stages`."""
+        """The command that runs a container with our hook at `stages`.
+
+        Its id is unlike any other on this machine: two of one id are in one control group, and end together.
+        """
         bundle = self.directory / f"bundle-{root.name}"
         bundle.mkdir()
         subprocess.run([self.name, "spec"], cwd=bundle, check=True)
@@ -142,7 +146,7 @@ class Runtime:
         path.write_text(json.dumps(config))
         state = ["--root", str(self.directory / self.name)]
         before = _LEGACY if self.name == "crun" else []
-        return [*before, self.name, *state, "run", "--bundle", str(bundle), f"engramfs-{root.name}"]
+        return [*before, self.name, *state, "run", "--bundle", str(bundle), f"engramfs-{uuid4().hex}"]
 
 
 ENGRAMFS = [sys.executable, "-m", "engramfs"]

@@ -1,8 +1,9 @@
-"""Docker volumes that are memory: the plugin spoken to as Docker does, and used by a real Podman."""
+"""Docker volumes that are memory: the plugin spoken to as Docker does, and used by the real ones."""
 
 import http.client
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ..harness.daemon import Daemon, eventually
+from ..harness.daemon import ROOTS, Daemon, eventually
 from .runtimes import ENGRAMFS, PODMAN_RUN, make_root, podman, podman_run, why_not
 
 Start = Callable[[], "Plugin"]
@@ -257,4 +258,55 @@ def test_podman_uses_volumes(plugin: Plugin, tmp_path: Path) -> None:
     eventually(lambda: volume_sessions(daemon) == [])  # Podman tidies up behind our back
     assert daemon.ok("show", "memories/pod:a") == "kept\n"
     assert daemon.inside.run(*program, "volume", "rm", "pod").code == 0
+    assert plugin.ok("List") == {"Volumes": []}
+
+
+@pytest.fixture
+def docker(plugin: Plugin, tmp_path: Path) -> Iterator[list[str]]:
+    """The words that call a Docker of the test's own, whose image `sandbox` is BusyBox alone."""
+    inside, socket_path = plugin.daemon.inside, f"{ROOTS}/docker.sock"
+    inside.shell(
+        "mount -t tmpfs none /run && mkdir -p /run/docker/plugins && cd /run/docker/plugins && "
+        f"touch engramfs.sock && mount --bind {plugin.path} engramfs.sock"
+    )
+    places = [f"--data-root={tmp_path}/docker", f"--exec-root={ROOTS}/docker-exec"]
+    files = [f"--host=unix://{socket_path}", f"--pidfile={ROOTS}/docker.pid"]
+    how = ["--iptables=false", "--ip6tables=false", "--bridge=none", "--storage-driver=vfs"]
+    log = tmp_path / "dockerd.log"
+    pid = inside.call("start", ["dockerd", *places, *files, *how], None, {}, str(log))
+    words = ["docker", "--host", f"unix://{socket_path}"]
+    try:
+        eventually(lambda: inside.run(*words, "version").code == 0, limit=40)
+        root = make_root(tmp_path / "root")
+        quoted = shlex.join([*words, "import", "-", "sandbox"])
+        inside.shell(f"tar -C {root} -c . | {quoted}")
+        yield words
+    finally:
+        inside.call("os.kill", pid, signal.SIGTERM)
+        assert inside.call("ended", pid, 25) is not None, log.read_text()
+
+
+@pytest.mark.skipif(bool(why_not("dockerd")), reason=why_not("dockerd") or "-")
+def test_docker_uses_volumes_and_takes_what_is_printed(plugin: Plugin, docker: list[str]) -> None:
+    daemon = plugin.daemon
+
+    def run(*words: str) -> str:
+        finished = daemon.inside.run(*docker, *words)
+        assert finished.code == 0, finished
+        return finished.out
+
+    run("volume", "create", "-d", "engramfs", "-o", "actor=doc", "-o", "mount=user", "memory")
+    refused = daemon.inside.run(*docker, "volume", "create", "-d", "engramfs", "-o", "actor=../x", "bad")
+    assert (refused.code, "actor id '../x' is not allowed" in refused.err) == (1, True)
+    sandbox = ["run", "--rm", "--network=none", "--user=12345"]
+    write = "PATH=/bin; echo kept > $0/a; stat -c %u $0/a; cat $0/a"
+    assert run(*sandbox, "-v", "memory:/memory", "sandbox", "/bin/sh", "-c", write, "/memory") == "0\nkept\n"
+    assert volume_sessions(daemon) == []
+    printed = shlex.split(daemon.ok("session", "open", "--actor", "doc", "--print", "docker"))
+    beside = "for place in /memories /mnt/memory /mnt/memory/preferences; do ! echo x > $place/x; done"
+    script = f"{write}; {beside}; grep -c engramfs.*nosuid,nodev /proc/self/mounts"
+    out = run(*sandbox, *printed, "sandbox", "/bin/sh", "-c", script, "/memories/user")
+    assert out == "0\nkept\n6\n"
+    daemon.ok("session", "close", volume_sessions(daemon)[0]["id"])
+    run("volume", "rm", "memory")
     assert plugin.ok("List") == {"Volumes": []}

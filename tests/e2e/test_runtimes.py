@@ -26,6 +26,7 @@ from .runtimes import (
     printed,
     why_not,
 )
+from .session import PARENTS, PLACES
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
@@ -239,14 +240,17 @@ def test_podman_takes_what_is_printed_and_a_switch_reaches_it_once_it_is_attache
     opened = served.ok("session", "open", "--agent", agent, "--actor", "pia", *attach, "--print", "podman")
     script = (
         f"echo of pia > /memories/user/mine; ls -d {shlex.quote(odd)}; echo x > {shlex.quote(odd)}/x; "
-        "echo x > /memories/x; echo ready; until [ -e /memories/user/theirs ]; do sleep 0.02; done"
+        "echo x > /memories/x; echo x > /mnt/memory/preferences/x; grep engramfs /proc/self/mounts; "
+        "echo ready; until [ -e /memories/user/theirs ]; do sleep 0.02; done"
     )
     arguments = [*PODMAN_RUN, *shlex.split(opened), *podman_run(12345), "--rootfs", str(root)]
     words = [*podman(tmp_path), *arguments, "sh", "-c", script]
     pid, output = start(Runtime("podman", served, tmp_path), words, "podman")
     eventually(lambda: "ready" in output.read_text())
-    eventually(lambda: output.read_text().count("Read-only file system") == 2)
-    assert output.read_text().startswith(odd)
+    eventually(lambda: output.read_text().count("Read-only file system") == 3)
+    mounts = [line for line in output.read_text().splitlines() if line.startswith("engramfs ")]
+    assert len(mounts) == 7
+    assert all("nosuid,nodev" in mount for mount in mounts), mounts
     (session,) = sessions(served, agent)
     served.ok("attach", session, "--pid", str(process_in_namespace_of(session, served)))
     served.ok("switch", session, "--actor", "pia-other")
@@ -270,7 +274,7 @@ def process_in_namespace_of(session: str, daemon: Daemon) -> int:
     raise AssertionError("no process sees the session")
 
 
-def test_the_arguments_for_docker_are_parents_first_and_say_what_is_read_only(served: Daemon) -> None:
+def test_the_arguments_for_docker_are_parents_first(served: Daemon) -> None:
     words = printed(served, "docker", {"agent": "printed-docker", "actor": "dan"})
     (session,) = sessions(served, "printed-docker")
     hub, preferences = f"{served.run_directory}/fs", "memory/printed-docker/preferences"
@@ -278,11 +282,11 @@ def test_the_arguments_for_docker_are_parents_first_and_say_what_is_read_only(se
     assert set(words[2::2]) == {"--mount"}
     assert words[3::2] == [
         *(
-            f"type=bind,source={hub}/sessions/{session}/layout{path},target={path},readonly"
+            f"type=bind,source={hub}/sessions/{session}/layout{path},target={path}"
             for path in ("/mnt/context", "/mnt/memory", "/memories")
         ),
         f"type=bind,source={hub}/sessions/{session}/views/memories/user,target=/memories/user",
-        f"type=bind,source={hub}/stores/{preferences},target=/mnt/memory/preferences,readonly",
+        f"type=bind,source={hub}/stores/{preferences},target=/mnt/memory/preferences",
         f"type=bind,source={hub}/sessions/{session}/views/mnt/memory/state,target=/mnt/memory/state",
     ]
     served.ok("session", "close", session)
@@ -305,17 +309,13 @@ def test_the_part_of_a_manifest_makes_a_valid_pod(served: Daemon, tmp_path: Path
     }
     kubernetes_validate.validate(pod, kubernetes_validate.latest_version(), strict=True)
     sources = {volume["name"]: volume["hostPath"] for volume in part["volumes"]}
-    shown = {
-        mount["mountPath"]: (sources[mount["name"]], mount["readOnly"]) for mount in part["volumeMounts"]
+    shown = {mount["mountPath"]: sources[mount["name"]] for mount in part["volumeMounts"]}
+    assert shown["/instructions.md"] == {
+        "path": f"{served.run_directory}/fs/pins/agents/printed-pod@1/instructions.md",
+        "type": "File",
     }
-    assert shown["/instructions.md"] == (
-        {"path": f"{served.run_directory}/fs/pins/agents/printed-pod@1/instructions.md", "type": "File"},
-        True,
-    )
-    assert {path for path, (_, read_only) in shown.items() if not read_only} == {
-        "/memories/user",
-        "/mnt/memory/state",
-    }
+    assert list(shown)[:3] == PARENTS, "they hold the mount points of the others"
+    assert {*shown} > {*PLACES}
     (session,) = sessions(served, "printed-pod")
     served.ok("session", "close", session)
 

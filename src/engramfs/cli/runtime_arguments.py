@@ -3,8 +3,10 @@
 Every source is a place in the hub, which only root reaches; so the runtime runs as root, on this machine. The
 read-only parents come first: they hold the mount points of the others.
 
-No propagation is asked for. Nothing is ever mounted beneath a place in the hub, so there would be nothing to
-hand on, and runtimes refuse a `slave` whose source is private.
+Containers are not asked for two things. Propagation: nothing is ever mounted beneath a place in the hub, so
+there would be nothing to hand on, and runtimes refuse a `slave` whose source is private. `readonly`: what is
+read-only refuses every write itself, while runc, to make a bind mount read-only, drops the nosuid and nodev
+that it has from the hub; then a file that another agent made setuid would be obeyed.
 """
 
 import json
@@ -26,7 +28,6 @@ def container_arguments(session: str, hub: str, plans: Sequence["MountPlan"]) ->
     arguments = ["--label", f"engramfs.session={session}"]
     for plan in plans:
         fields = ["type=bind", f"source={_source(hub, plan)}", f"target={plan.target}"]
-        fields += ["readonly"] if plan.read_only else []
         arguments += ["--mount", ",".join(map(_csv_field, fields))]
     return arguments
 
@@ -46,7 +47,7 @@ def kubernetes_manifest(session: str, hub: str, plans: Sequence["MountPlan"]) ->
         name, source = f"engramfs-{session}-{number}", _source(hub, plan)
         kind = "Directory" if stat.S_ISDIR(os.stat(source).st_mode) else "File"
         volumes.append({"name": name, "hostPath": {"path": source, "type": kind}})
-        mounts.append({"name": name, "mountPath": plan.target, "readOnly": plan.read_only})
+        mounts.append({"name": name, "mountPath": plan.target})
     lines = [
         f"# Session {session} on the node {os.uname().nodename}: a part of the container, a part of the pod.",
         "volumeMounts:",

@@ -55,9 +55,9 @@ def open_session(
     \b
         eval "podman run $(engramfs session open --actor alice --print podman) IMAGE"
 
-    What it mounts lives through a restart of the daemon, but not through `engramfs down` or a keeper and
-    worker that were both killed, and `switch` does not find it. After `engramfs attach ID --pid PID` it
-    survives all of that. Close the session when the sandbox has ended.
+    What it mounts lives through a restart of the daemon, but not through a keeper and worker that were both
+    killed, and `switch` does not find it. `engramfs attach ID --pid PID` puts mounts in its place for which
+    neither is so. Close the session when the sandbox has ended.
     """
     session = invocation.client.call(
         "session.open", agent=agent, actor=actor, tenant=tenant, attach=list(attach), uid=uid, gid=gid
