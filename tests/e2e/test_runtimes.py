@@ -4,6 +4,8 @@ import contextlib
 import json
 import os
 import shlex
+import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import kubernetes_validate  # type: ignore[import-untyped]
@@ -223,6 +225,33 @@ class Elsewhere(Daemon):
     def __init__(self, daemon: Daemon, run_directory: str) -> None:
         self.inside, self.environment, self.state = daemon.inside, daemon.environment, daemon.state
         self.run_directory = run_directory
+
+
+def test_files_belong_to_the_user_of_the_container_in_a_user_namespace_too(container: Runtime) -> None:
+    agent, root = f"mapped-{container.name}", make_root(container.directory / "root")
+    make_mount_points(root)
+    script = "echo x > /memories/user/a && stat -c %u:%g /memories/user/a && id -u"
+    words = container.container(root, ["sh", "-c", script], annotated(agent, agent), uid=12)
+    path = container.directory / "bundle-root/config.json"
+    config = json.loads(path.read_text())
+    config["linux"]["namespaces"].append({"type": "user"})
+    mapping = [{"containerID": 0, "hostID": 100000, "size": 1000}]
+    config["linux"] |= {"uidMappings": mapping, "gidMappings": mapping}
+    path.write_text(json.dumps(config))
+    with open_to_everyone(container.directory, *container.directory.parents[:2]):
+        finished = container.daemon.inside.run(*words, environment=container.daemon.environment)
+    assert (finished.code, finished.out) == (0, "12:12\n12\n"), finished
+
+
+@contextlib.contextmanager
+def open_to_everyone(*directories: Path) -> Iterator[None]:
+    """Root of a user namespace is another user, who has to get to its root directory."""
+    modes = {directory: stat.S_IMODE(directory.stat().st_mode) for directory in directories}
+    for directory in directories:
+        directory.chmod(0o755)
+    yield
+    for directory, mode in modes.items():
+        directory.chmod(mode)
 
 
 # What is printed for runtimes
