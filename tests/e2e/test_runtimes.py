@@ -238,7 +238,7 @@ def test_files_belong_to_the_user_of_the_container_in_a_user_namespace_too(conta
     mapping = [{"containerID": 0, "hostID": 100000, "size": 1000}]
     config["linux"] |= {"uidMappings": mapping, "gidMappings": mapping}
     path.write_text(json.dumps(config))
-    with open_to_everyone(container.directory, *container.directory.parents[:2]):
+    with open_to_everyone(container.directory, *container.directory.parents):
         finished = container.daemon.inside.run(*words, environment=container.daemon.environment)
     assert (finished.code, finished.out) == (0, "12:12\n12\n"), finished
 
@@ -247,7 +247,8 @@ def test_files_belong_to_the_user_of_the_container_in_a_user_namespace_too(conta
 def open_to_everyone(*directories: Path) -> Iterator[None]:
     """Root of a user namespace is another user, who has to get to its root directory."""
     modes = {directory: stat.S_IMODE(directory.stat().st_mode) for directory in directories}
-    for directory in directories:
+    modes = {directory: mode for directory, mode in modes.items() if not mode & stat.S_IXOTH}
+    for directory in modes:
         directory.chmod(0o755)
     yield
     for directory, mode in modes.items():
