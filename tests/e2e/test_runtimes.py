@@ -4,8 +4,6 @@ import contextlib
 import json
 import os
 import shlex
-import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import kubernetes_validate  # type: ignore[import-untyped]
@@ -14,7 +12,7 @@ import yaml
 
 from engramfs.errors import Conflict, NoDaemon, UsageError
 
-from ..harness.daemon import Daemon, eventually
+from ..harness.daemon import ROOTS, Daemon, eventually
 from ..harness.inside import Finished
 from .runtimes import (
     ENGRAMFS,
@@ -234,25 +232,14 @@ def test_files_belong_to_the_user_of_the_container_in_a_user_namespace_too(conta
     words = container.container(root, ["sh", "-c", script], annotated(agent, agent), uid=12)
     path = container.directory / "bundle-root/config.json"
     config = json.loads(path.read_text())
+    config["root"]["path"] = f"{ROOTS}/{agent}"  # its root user, another one here, can walk there
+    container.daemon.inside.shell(f"cp -a {root} {ROOTS}/{agent}")
     config["linux"]["namespaces"].append({"type": "user"})
     mapping = [{"containerID": 0, "hostID": 100000, "size": 1000}]
     config["linux"] |= {"uidMappings": mapping, "gidMappings": mapping}
     path.write_text(json.dumps(config))
-    with open_to_everyone(container.directory, *container.directory.parents):
-        finished = container.daemon.inside.run(*words, environment=container.daemon.environment)
+    finished = container.daemon.inside.run(*words, environment=container.daemon.environment)
     assert (finished.code, finished.out) == (0, "12:12\n12\n"), finished
-
-
-@contextlib.contextmanager
-def open_to_everyone(*directories: Path) -> Iterator[None]:
-    """Root of a user namespace is another user, who has to get to its root directory."""
-    modes = {directory: stat.S_IMODE(directory.stat().st_mode) for directory in directories}
-    modes = {directory: mode for directory, mode in modes.items() if not mode & stat.S_IXOTH}
-    for directory in modes:
-        directory.chmod(0o755)
-    yield
-    for directory, mode in modes.items():
-        directory.chmod(mode)
 
 
 # What is printed for runtimes
