@@ -102,11 +102,12 @@ def test_an_import_is_one_version_and_the_mount_shows_it(place: Place) -> None:
 def test_a_backup_of_a_running_daemon_is_sound(daemon: Daemon) -> None:
     place = daemon.up()
     place.write("file", b"content")
-    backup = str(daemon.directory / "backup")
+    backup, run = str(daemon.directory / "backup"), str(daemon.directory / "other run")
     daemon.ok("backup", backup)
-    verified = daemon.command("--state", backup, "verify")
+    there = ("--state", backup, "--run", run)
+    verified = daemon.command(*there, "verify")
     assert verified.code == 0, verified
-    assert daemon.command("--state", backup, "show", f"{place.store}:file").out == "content"
+    assert daemon.command(*there, "show", f"{place.store}:file").out == "content"
 
 
 @pytest.mark.parametrize("conflicts", ["keep", "refuse"])
