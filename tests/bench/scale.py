@@ -138,7 +138,7 @@ def _memory(daemon: Daemon) -> Figure:
     walk = ["find", f"{daemon.hub}/stores", "-type", "f", "-size", "-1000000c"]
     found = subprocess.run(walk, capture_output=True, timeout=120, check=True).stdout.count(b"\n")
     expected = _STORES * _FILES_IN_EACH + _DIRECTORIES * _FILES_IN_DIRECTORY
-    if found != expected:
+    if found < expected:  # a new memory has an AGENTS.md of its own
         raise RuntimeError(f"find saw {found:,} files instead of {expected:,}")
     after = memory(worker)
     return Figure(
