@@ -23,7 +23,7 @@ from collections.abc import Callable
 import pyfuse3
 import trio
 
-SPIN = 20e-6  # seconds to go on polling for the next request before sleeping
+SPIN = 100e-6  # seconds to go on polling for the next request before sleeping: what waking up costs
 FAIR = 32  # requests served in a row before other tasks get a turn
 
 
