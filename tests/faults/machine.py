@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from engramfs.history import catalog
 from engramfs.history.repository import Repository
@@ -19,7 +19,7 @@ from engramfs.vfs.recovery import recover
 
 from ..harness.daemon import Daemon, Place, eventually
 from .disk import Disk
-from .promises import Event, broken, read_report
+from .promises import Event, broken, promised_before, read_report
 
 WRITER = Path(__file__).parent / "writer.py"
 STORE = "memory/default/state"
@@ -43,6 +43,11 @@ class Work:
         """What each writer reported so far, by its directory."""
         return {directory: read_report(report) for directory, report in self.reports.items()}
 
+    def promised_by(self, before: dict[str, list[Event]]) -> dict[str, list[Event]]:
+        """What counts when the machine ended while `before` was all that had been reported."""
+        after = self.events()
+        return {directory: promised_before(events, after[directory]) for directory, events in before.items()}
+
     def newest_shown(self) -> dict[str, Any] | None:
         """The newest version of those that were shown whole."""
         text = self.shown.read_text() if self.shown.exists() else ""
@@ -52,6 +57,13 @@ class Work:
                 versions, end = decoder.raw_decode(text)
                 newest, text = (versions or [newest])[0], text[end:]
         return newest
+
+
+class Done(NamedTuple):
+    """What was promised before the power failed: events by directory, the newest version that was shown."""
+
+    events: dict[str, list[Event]]
+    shown: dict[str, Any] | None
 
 
 class Machine:
@@ -65,15 +77,16 @@ class Machine:
         self._settled: dict[bytes, str] = {}  # digests of what earlier boots found, by path
         self._works = 0
 
-    def work_until_the_power_fails(self) -> Work:
+    def work_until_the_power_fails(self) -> Done:
         work, running = self.begin_work()
         log = f"{sys.executable} -m engramfs --json log {STORE} -n 1"
         running.append(self._start("bash", "-c", f"while {log} >>{work.shown}; do :; done"))
         time.sleep(random.uniform(0.3, 1.5))
         assert work.failures() == []
+        before, shown = work.events(), work.newest_shown()
         self.disk.cut()
         self._end_at_once(running)
-        return work
+        return Done(work.promised_by(before), shown)
 
     def begin_work(self) -> tuple[Work, list[int]]:
         """Two writers that have begun, and their pids."""
@@ -107,24 +120,23 @@ class Machine:
         self.disk.mount()
         self.place = self.daemon.up()
 
-    def problems(self, work: Work, kept: set[str]) -> list[str]:
-        """What is not as it should be after `work` ended early; `kept` are the events that count."""
+    def problems(self, done: Done, kept: set[str]) -> list[str]:
+        """What of `done` is not there; `kept` are the events that count."""
         self.daemon.barrier()
         with Repository.open(f"{self.disk.seen_from_outside}") as repository:
             problems = [str(finding) for finding in verify(repository).findings]
         found: dict[bytes, str] = self.daemon.inside.call("digests", self.place.state)
-        problems += problems_of(work.events(), found, kept)
+        problems += problems_of(done.events, found, kept)
         problems += [
             f"{os.fsdecode(path)} changed"
             for path, digest in self._settled.items()
             if found.get(path) != digest
         ]
         self._settled = found
-        return problems + self._missing_versions(work)
+        return problems + self._missing_versions(done.shown)
 
-    def _missing_versions(self, work: Work) -> list[str]:
+    def _missing_versions(self, newest: dict[str, Any] | None) -> list[str]:
         """A version names its parent by digest, so the newest stands for all before it."""
-        newest = work.newest_shown()
         if newest is None:
             return []
         there = {version["number"]: version["digest"] for version in self.daemon.log(STORE)}

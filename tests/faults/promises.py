@@ -14,6 +14,11 @@ def read_report(path: Path) -> list[Event]:
     return [json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
 
+def promised_before(before: list[Event], after: list[Event]) -> list[Event]:
+    """The events of `before`; of those that came later only what was tried: nobody lived to hear the rest."""
+    return [*before, *(event for event in after[len(before) :] if event[0] == "try")]
+
+
 def broken(events: Iterable[Event], found: Mapping[str, str], kept: set[str]) -> list[str]:
     """What of `events` does not hold, given the digests of the files that are there.
 

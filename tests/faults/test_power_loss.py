@@ -23,9 +23,9 @@ ON_CLOSE = '[batch]\ndurability = "close"\n'
 def lose_power(daemon: Daemon, kind: str, kept: set[str], times: int) -> None:
     machine = Machine(daemon, Disk(daemon.inside, f"{daemon.directory}/image", daemon.state, kind))
     for number in range(times):
-        work = machine.work_until_the_power_fails()
+        done = machine.work_until_the_power_fails()
         machine.boot()
-        assert machine.problems(work, kept) == [], f"cut {number}"
+        assert machine.problems(done, kept) == [], f"cut {number}"
 
 
 @pytest.mark.parametrize("kind", ["ext4", "xfs"])
@@ -57,12 +57,12 @@ def test_the_rig_sees_what_is_lost_when_nothing_is_synced(daemon: Daemon) -> Non
         pytest.skip("eatmydata is not installed")
     daemon.environment["LD_PRELOAD"] = "libeatmydata.so"
     machine = Machine(daemon, Disk(daemon.inside, f"{daemon.directory}/image", daemon.state))
-    work = machine.work_until_the_power_fails()
+    done = machine.work_until_the_power_fails()
     try:
         machine.boot()
     except AssertionError:
         return  # not even the log can be opened
-    assert machine.problems(work, SYNCED) != []
+    assert machine.problems(done, SYNCED) != []
 
 
 @pytest.mark.parametrize("times", [3, pytest.param(50, marks=pytest.mark.soak)])
@@ -77,13 +77,10 @@ def test_an_image_of_the_disk_at_any_moment_has_what_was_synced_before(daemon: D
         time.sleep(random.uniform(0.05, 0.3))
         before = work.events()
         inside.shell(f"cp --reflink=always {below.point}/image {below.point}/copy")
-        tried = {
-            path: [*events, *(event for event in after[len(events) :] if event[0] == "try")]
-            for (path, events), after in zip(before.items(), work.events().values(), strict=True)
-        }
+        promised = work.promised_by(before)
         inside.shell(f"mount -o loop {below.point}/copy {directory}/copy")
         try:
-            assert problems_in(f"/proc/{inside.pid}/root{directory}/copy", tried, SYNCED) == [], (
+            assert problems_in(f"/proc/{inside.pid}/root{directory}/copy", promised, SYNCED) == [], (
                 f"copy {number}"
             )
         finally:
