@@ -317,6 +317,8 @@ class WritableView(LiveView):
         """What an earlier worker had of an open file is gone: whoever has it open is told."""
         file = self.file(node)
         file.lost = True
+        self.stale.add(node)  # the kernel may show what is lost
+        self.store.resources.invalidator.inode_changed(self.inode(node), content=True)
         path = printable(self.tree.path_of(file.node))
         self.store.remember(
             f"what session {self.author.session} had written to {path} and not closed is lost"
