@@ -33,7 +33,6 @@ class StoreTree:
         self.files = head.files
         self.nodes: dict[int, Node] = {}
         self._engine = engine
-        self._recorded_nodes = head.next_node  # the log may know nodes below this id
         self._next_node = head.next_node + _RESERVE if head.next_node > ROOT_NODE + 1 else head.next_node
         self._scratch: dict[tuple[int, int], dict[bytes, Node]] = {}  # (view, parent) → transient names
         with engine.reading() as reader:
@@ -192,7 +191,8 @@ class StoreTree:
         node.entry = entry
 
     def _link(self, directory: Node, name: bytes, entry: Entry, view: int) -> None:
-        node = self._known(directory, entry.node)
+        self.children(directory)  # which may bring the node from the log
+        node = self.nodes.get(entry.node)
         if node is None:
             node = self.nodes[entry.node] = Node(entry)
             if node.is_directory:
@@ -201,15 +201,6 @@ class StoreTree:
             self._set_entry(node, entry)
         self._next_node = max(self._next_node, entry.node + 1)
         self._put(directory, name, node, view if self.is_scratch(directory, name) else 0, entry.ctime)
-
-    def _known(self, directory: Node, identifier: int) -> Node | None:
-        """A node of that id, from memory or, when a record is replayed, from the log."""
-        self.children(directory)
-        node = self.nodes.get(identifier)
-        if node is None and identifier < self._recorded_nodes:
-            with contextlib.suppress(NoEntry):
-                return self.node(identifier)
-        return node
 
     def _unlink(self, directory: Node, name: bytes, view: int, time: int) -> None:
         children = self.children(directory)
