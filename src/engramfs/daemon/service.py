@@ -202,16 +202,8 @@ class Service:
         """One version out of a directory, as the caller's mount namespace has it."""
         store = self._writable(_text(params, "store"))
         directory = _text(params, "directory")
-        planned = partial(
-            importing.plan,
-            self._repository,
-            directory=raw(f"/proc/{peer.pid}/root{directory}"),
-            author=_author(peer),
-            message=str(params.get("message") or f"import of {directory}"),
-            progress=_Progress(notify),
-        )
-        with _named_as_by(peer):
-            return await self._commit_when_quiet(store, planned)
+        message = str(params.get("message") or f"import of {directory}")
+        return await self._commit_directory(importing.plan, store, directory, message, peer, notify)
 
     async def deploy(self, params: Parameters, peer: Peer, notify: Notify) -> object:
         """The program of an agent out of a directory, as one version."""
@@ -222,12 +214,25 @@ class Service:
         )
         if is_new:
             graft_store(self._filesystem, store.name)
+        message = str(params.get("message") or f"deploy of {directory}")
+        return await self._commit_directory(deploying.plan, store, directory, message, peer, notify)
+
+    async def _commit_directory(
+        self,
+        plan: Callable[..., Commit],
+        store: Store,
+        directory: str,
+        message: str,
+        peer: Peer,
+        notify: Notify,
+    ) -> object:
+        """What `plan` makes of a directory of the caller's, as one version."""
         planned = partial(
-            deploying.plan,
+            plan,
             self._repository,
             directory=raw(f"/proc/{peer.pid}/root{directory}"),
             author=_author(peer),
-            message=str(params.get("message") or f"deploy of {directory}"),
+            message=message,
             progress=_Progress(notify),
         )
         with _named_as_by(peer):
@@ -336,10 +341,6 @@ def _text(params: Parameters, key: str) -> str:
     if not isinstance(value, str):
         raise UsageError(f"the parameter {key} is missing")
     return value
-
-
-def _optional(params: Parameters, key: str) -> str | None:
-    return _text(params, key) if params.get(key) is not None else None
 
 
 def _given(params: Parameters, *known: str) -> dict[str, Any]:

@@ -63,7 +63,7 @@ class Recorder:
             if spool.is_repeated(offset, data):
                 return len(data)
             offset = spool.size
-            self._pages_are_void(file.node)
+            self._view.pages_are_void(file.node.id)
         self._check_growth(spool, max(spool.size, offset + len(data)))
         written = spool.write(offset, data)
         self._store.dirty.add(spool)
@@ -178,14 +178,19 @@ class Recorder:
         if remover == self._view.number or not spool.size:
             return
         content = b"".join(spool.pieces())
-        digest = hashlib.sha256(content).digest()
-        writer = self._store.resources.writer
-        writer.submit(partial(blobs.put_bytes, digest=digest, content=content), lambda _: None)
         path = printable(self._store.tree.path_of(node))
-        self._store.remember(
-            f"{path} was closed after another author removed or replaced it; "
-            f"what was written is blob {digest.hex()}"
+        self._keep_aside(
+            f"{path} was closed after another author removed or replaced it",
+            hashlib.sha256(content).digest(),
+            content,
         )
+
+    def _keep_aside(self, why: str, digest: bytes, content: bytes | None) -> None:
+        """What was written does not become the file: it is kept as a blob (unless it is one), and said."""
+        if content is not None:
+            writer = self._store.resources.writer
+            writer.submit(partial(blobs.put_bytes, digest=digest, content=content), lambda _: None)
+        self._store.remember(f"{why}; what was written is blob {digest.hex()}")
 
     async def _record_large(self, file: OpenFile, spool: Spool) -> None:
         node, writer = file.node, self._store.resources.writer
@@ -219,13 +224,8 @@ class Recorder:
         self._store.dirty.discard(spool)
         self._store.dirty.add(merged)
         spool.close()
-        self._pages_are_void(node)
+        self._view.pages_are_void(node.id)
         return merged
-
-    def _pages_are_void(self, node: Node) -> None:
-        """The content is not what the kernel makes of what it wrote."""
-        self._view.stale.add(node.id)
-        self._store.resources.invalidator.inode_changed(self._view.inode(node.id), content=True)
 
     def _settle(self, file: OpenFile, spool: Spool, digest: bytes, content: bytes | None) -> None:
         """Record what was closed against the head of this moment."""
@@ -251,13 +251,7 @@ class Recorder:
         if self._store.store.conflicts == "keep":
             return node.last_cut
         path = printable(self._store.tree.path_of(node))
-        if content is not None:
-            writer = self._store.resources.writer
-            writer.submit(partial(blobs.put_bytes, digest=digest, content=content), lambda _: None)
-        self._store.remember(
-            f"refused to overwrite {path}, which another author changed; "
-            f"what was written is blob {digest.hex()}"
-        )
+        self._keep_aside(f"refused to overwrite {path}, which another author changed", digest, content)
         self._store.dirty.discard(spool)
         spool.refuse()
         raise Stale(f"{path} changed since it was opened")

@@ -317,12 +317,16 @@ class WritableView(LiveView):
         """What an earlier worker had of an open file is gone: whoever has it open is told."""
         file = self.file(node)
         file.lost = True
-        self.stale.add(node)  # the kernel may show what is lost
-        self.store.resources.invalidator.inode_changed(self.inode(node), content=True)
+        self.pages_are_void(node)
         path = printable(self.tree.path_of(file.node))
         self.store.remember(
             f"what session {self.author.session} had written to {path} and not closed is lost"
         )
+
+    def pages_are_void(self, node: int) -> None:
+        """The content is not what the kernel makes of what was written here."""
+        self.stale.add(node)
+        self.store.resources.invalidator.inode_changed(self.inode(node), content=True)
 
     def forgotten(self, node: int) -> None:
         file = self.files.get(node)
