@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from engramfs.mount import syscalls
 from engramfs.mount.mountinfo import read_mounts
 
 from .harness.daemon import Daemon, Place
@@ -125,6 +126,14 @@ def _leave_no_descriptor(before: set[tuple[int, str]]) -> set[tuple[int, str]]:
 def _require_mounting() -> None:
     if os.geteuid() != 0 or not os.path.exists("/dev/fuse"):
         pytest.skip("mounting needs root and /dev/fuse")
+
+
+@pytest.fixture(scope="session")
+def private_namespace() -> None:
+    """From now on this process has mounts that nothing else sees, and that end with it."""
+    _require_mounting()
+    syscalls.unshare(syscalls.CLONE_NEWNS)
+    syscalls.mount("none", "/", None, syscalls.MS_REC | syscalls.MS_PRIVATE)
 
 
 @pytest.fixture

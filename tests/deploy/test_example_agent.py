@@ -10,19 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from engramfs.mount import syscalls
 from engramfs.mount.mountinfo import read_mounts
 
 EXAMPLE = Path(__file__).parents[2] / "examples/agent"
 SHELLS = [["dash"], ["bash", "--posix"], ["busybox", "sh"]]
-
-
-@pytest.fixture(scope="module")
-def private_namespace() -> None:
-    if os.geteuid() != 0 or not os.path.exists("/dev/fuse"):
-        pytest.skip("needs root and /dev/fuse")
-    syscalls.unshare(syscalls.CLONE_NEWNS)
-    syscalls.mount("none", "/", None, syscalls.MS_REC | syscalls.MS_PRIVATE)
 
 
 class Sandbox:

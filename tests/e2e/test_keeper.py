@@ -21,24 +21,7 @@ from engramfs.mount import syscalls
 from engramfs.mount.mountinfo import read_mounts
 
 WORKER = Path(__file__).parent / "directory_worker.py"
-KEEP = (
-    "import sys\n"
-    "from engramfs.daemon import keeper\n"
-    "from engramfs.errors import EngramError\n"
-    "try:\n"
-    "    sys.exit(keeper.run(sys.argv[1], sys.argv[2], worker=sys.argv[3:], take_over=False))\n"
-    "except EngramError as error:\n"
-    "    print(error, file=sys.stderr)\n"
-    "    sys.exit(error.exit_code)\n"
-)
-
-
-@pytest.fixture(scope="module")
-def private_namespace() -> None:
-    if os.geteuid() != 0 or not os.path.exists("/dev/fuse"):
-        pytest.skip("needs root and /dev/fuse")
-    syscalls.unshare(syscalls.CLONE_NEWNS)
-    syscalls.mount("none", "/", None, syscalls.MS_REC | syscalls.MS_PRIVATE)
+KEEPER = Path(__file__).parent / "keeper_without_takeover.py"
 
 
 class Daemon:
@@ -55,7 +38,7 @@ class Daemon:
         worker = command or (sys.executable, str(WORKER), str(self.served))
         ready = self.text().count("is ready")
         with open(self.said, "ab") as said:
-            arguments = [sys.executable, "-P", "-c", KEEP, "unused", str(self.run), *worker]
+            arguments = [sys.executable, "-P", str(KEEPER), str(self.run), *worker]
             keeper = subprocess.Popen(arguments, stderr=said, stdin=subprocess.DEVNULL)
         self.keepers.append(keeper)
         if wait:
@@ -109,6 +92,10 @@ def mounts_under(directory: Path) -> list[str]:
 
 
 def write_session(daemon: Daemon, root: Path) -> None:
+    """A session that a worker will find, attached at `root`, which is made too."""
+    root.mkdir(exist_ok=True)
+    sessions = daemon.run / "sessions"
+    sessions.mkdir(parents=True, exist_ok=True)
     for directory in ("parents/memory/state", "state"):
         (daemon.served / directory).mkdir(parents=True, exist_ok=True)
     session = {
@@ -123,7 +110,7 @@ def write_session(daemon: Daemon, root: Path) -> None:
             {"source": "state", "target": "/mnt/memory/state", "read_only": False},
         ],
     }
-    (daemon.run / "sessions" / "s1.json").write_text(json.dumps(session))
+    (sessions / "s1.json").write_text(json.dumps(session))
 
 
 def test_the_hub_is_served_and_private(daemon: Daemon) -> None:
@@ -172,8 +159,6 @@ def test_a_request_made_while_no_worker_runs_is_answered_by_the_next(daemon: Dae
 
 def test_sessions_are_attached_again_after_a_crash(daemon: Daemon, tmp_path: Path) -> None:
     root = tmp_path / "root"
-    root.mkdir()
-    (daemon.run / "sessions").mkdir(parents=True)
     write_session(daemon, root)
     daemon.start()
     eventually(lambda: "sessions are attached" in daemon.text())
@@ -187,8 +172,6 @@ def test_sessions_are_attached_again_after_a_crash(daemon: Daemon, tmp_path: Pat
 
 def test_what_is_attached_is_never_bare_while_the_worker_is_away(daemon: Daemon, tmp_path: Path) -> None:
     root = tmp_path / "root"
-    root.mkdir()
-    (daemon.run / "sessions").mkdir(parents=True)
     write_session(daemon, root)
     daemon.start()
     eventually(lambda: "sessions are attached" in daemon.text())
@@ -212,8 +195,6 @@ def test_what_is_attached_is_never_bare_while_the_worker_is_away(daemon: Daemon,
 
 def test_stopping_takes_the_sessions_mounts_off_too(daemon: Daemon, tmp_path: Path) -> None:
     root = tmp_path / "root"
-    root.mkdir()
-    (daemon.run / "sessions").mkdir(parents=True)
     write_session(daemon, root)
     keeper = daemon.start()
     eventually(lambda: "sessions are attached" in daemon.text())
@@ -226,8 +207,6 @@ def test_stopping_before_the_sessions_are_attached_again_leaves_nothing(
     daemon: Daemon, tmp_path: Path
 ) -> None:
     root = tmp_path / "root"
-    root.mkdir()
-    (daemon.run / "sessions").mkdir(parents=True)
     write_session(daemon, root)
     keeper = daemon.start()
     eventually(lambda: "sessions are attached" in daemon.text())
@@ -243,8 +222,6 @@ def test_a_session_file_that_cannot_be_read_is_named_and_the_others_are_attached
     daemon: Daemon, tmp_path: Path
 ) -> None:
     root = tmp_path / "root"
-    root.mkdir()
-    (daemon.run / "sessions").mkdir(parents=True)
     write_session(daemon, root)
     (daemon.run / "sessions/broken.json").write_text('{"id": ')
     daemon.start()

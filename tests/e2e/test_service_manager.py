@@ -23,24 +23,7 @@ from engramfs.mount import syscalls
 from engramfs.mount.mountinfo import read_mounts
 
 WORKER = Path(__file__).parent / "directory_worker.py"
-KEEP = (
-    "import sys\n"
-    "from engramfs.daemon import keeper\n"
-    "from engramfs.errors import EngramError\n"
-    "try:\n"
-    "    sys.exit(keeper.run('unused', sys.argv[1], worker=sys.argv[2:], take_over=False))\n"
-    "except EngramError as error:\n"
-    "    print(error, file=sys.stderr)\n"
-    "    sys.exit(error.exit_code)\n"
-)
-
-
-@pytest.fixture(scope="module")
-def private_namespace() -> None:
-    if os.geteuid() != 0 or not os.path.exists("/dev/fuse"):
-        pytest.skip("needs root and /dev/fuse")
-    syscalls.unshare(syscalls.CLONE_NEWNS)
-    syscalls.mount("none", "/", None, syscalls.MS_REC | syscalls.MS_PRIVATE)
+KEEPER = Path(__file__).parent / "keeper_without_takeover.py"
 
 
 class Systemd:
@@ -72,7 +55,7 @@ class Systemd:
             environment["WATCHDOG_PID"] = str(watchdog_pid)
         descriptors = {"control": control.fileno()} if control else {}
         said = os.open(self.said, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        arguments = [sys.executable, "-P", "-c", KEEP, str(self.run), *worker]
+        arguments = [sys.executable, "-P", str(KEEPER), str(self.run), *worker]
         self.keeper = handover.start(arguments, descriptors, environment, said)
         os.close(said)
 

@@ -15,19 +15,10 @@ from pathlib import Path
 import pytest
 
 from engramfs.daemon import handover
-from engramfs.mount import syscalls
 from engramfs.mount.hub import Connection
 from engramfs.mount.mountinfo import read_mounts
 
 WORKER = Path(__file__).parents[2] / "e2e" / "directory_worker.py"
-
-
-@pytest.fixture(scope="session")
-def private_namespace() -> None:
-    if os.geteuid() != 0 or not os.path.exists("/dev/fuse"):
-        pytest.skip("needs root and /dev/fuse")
-    syscalls.unshare(syscalls.CLONE_NEWNS)
-    syscalls.mount("none", "/", None, syscalls.MS_REC | syscalls.MS_PRIVATE)
 
 
 @pytest.fixture
