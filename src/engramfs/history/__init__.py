@@ -12,4 +12,5 @@ importing    a plain directory becomes a store's tree (plain_directory, file_con
 exporting    a store's tree becomes a plain directory
 verify       whether everything that was recorded is still so
 backup       a consistent copy while others write
+migration    a state directory of an older schema is brought to the present one
 """

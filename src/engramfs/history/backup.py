@@ -18,13 +18,16 @@ A caller that wants everything up to now in the log seals first (a barrier).
 
 import errno
 import os
+from typing import TYPE_CHECKING
 
 from engramfs.errors import Conflict, EngramError, Full, NotFound, Unavailable, UsageError
-from engramfs.history.repository import Repository
 from engramfs.storage.journal_scan import copy_journal
 
+if TYPE_CHECKING:
+    from engramfs.history.repository import Repository
 
-def backup(repository: Repository, directory: str) -> None:
+
+def backup(repository: "Repository", directory: str) -> None:
     """Copy `repository` into `directory`, which is new or empty and becomes a state directory.
 
     Bytes of files that are open and not closed (the spool) are no part of it. What was written is synced.

@@ -65,7 +65,8 @@ def apply(writer: Writer, commit: Commit) -> Version | None:
     catalog.put_head(
         writer,
         commit.store,
-        Head(
+        msgspec.structs.replace(
+            head,
             number=number,
             digest=version.digest if version else head.digest,
             next_node=max(head.next_node, commit.next_node),

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from engramfs.errors import NotFound, StorageError, Unavailable
+from engramfs.history.migration import migrate
 from engramfs.storage import keys
 from engramfs.storage.lmdb_engine import LmdbEngine, MapFull
 from engramfs.storage.lock import StoreLock
@@ -51,7 +52,7 @@ class Repository:
                 lock.close()
                 raise
         try:
-            repository._check_schema(create=write is not None)
+            repository._check_schema(write=write is not None)
         except BaseException:
             repository.close()
             raise
@@ -65,17 +66,21 @@ class Repository:
     def spool_path(self) -> str:
         return os.path.join(self.state, "spool")
 
-    def _check_schema(self, *, create: bool) -> None:
+    def _check_schema(self, *, write: bool) -> None:
         with self.engine.reading() as reader:
-            found = reader.get(Table.META, keys.SCHEMA_KEY)
-        if found is None and create:
+            value = reader.get(Table.META, keys.SCHEMA_KEY)
+        if value is None and write:
             self.transact(lambda writer: writer.put(Table.META, keys.SCHEMA_KEY, keys.u32(keys.SCHEMA)))
-        elif found is None or keys.read_u32(found) != keys.SCHEMA:
-            number = keys.read_u32(found) if found else "none"
+            return
+        found = keys.read_u32(value) if value else 0
+        if found == keys.SCHEMA:
+            return
+        if 0 < found < keys.SCHEMA and not write:
             raise StorageError(
-                f"{self.state} has schema {number}, this engramfs reads {keys.SCHEMA}; "
-                "use the version of engramfs that wrote it"
+                f"{self.state} has schema {found}, this engramfs reads {keys.SCHEMA}; "
+                "engramfs up or engramfs restart migrates it, after a copy"
             )
+        migrate(self, found)
 
     def transact(self, body: Callable[[Writer], Result]) -> Result:
         """Run `body` in one write transaction, again when the map had to grow."""

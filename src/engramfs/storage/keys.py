@@ -19,6 +19,8 @@ longest here is a row of `history`: 4 + 5 + 255 + 1 + 8 = 273.
                                                → b"": each place that the node has, or ever had
     blobs     digest (32 bytes), part u32      → see `engramfs.storage.blobs`
     feed      sequence u64                     → (store, number): each version of each store, as sealed
+    pending   store u32, number u64            → Pending: what waits for a person, or was decided
+    redacted  store u32, number u64            → list of Redaction: what was taken out of that version
 
 Invariants (what `engramfs verify` checks):
 
@@ -36,11 +38,16 @@ Invariants (what `engramfs verify` checks):
  7. `nodes` has a row for each (node, parent, name) in `live` and `history`; the root needs none.
  8. A directory that holds a row of `live` is itself in `live`; `links` is the number of names of the node.
  9. `feed` has the versions of each store in order, each once. A deleted store's stay.
+10. A store with a `base` is a fork: it has no name, its rows are only those in which it differs from the
+    base, and a row of `live` may be TOMBSTONE, for a name of the base that is gone there.
+
+Schema 2 added `pending` and `redacted`, and fields at the end of Store and Head, whose defaults are what
+schema 1 meant; `engramfs.history.migration` brings a state of schema 1 here.
 """
 
 import struct
 
-SCHEMA = 1
+SCHEMA = 2
 SCHEMA_KEY = b"schema"
 NEXT_STORE_KEY = b"next_store"
 NEXT_FEED_KEY = b"next_feed"

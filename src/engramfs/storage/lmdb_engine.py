@@ -136,16 +136,24 @@ class LmdbEngine:
         )
         try:
             self._check_length()
-            self._databases = {
-                table: self._environment.open_db(table.value.encode(), create=not self.read_only)
-                for table in Table
-            }
+            self._databases = self._open_tables()
             if not self.read_only:
                 self._environment.reader_check()
                 self._keep_slack()
         except BaseException:
             self._environment.close()
             raise
+
+    def _open_tables(self) -> dict[Table, Any]:
+        """Every table; without those that a log of an older schema lacks, if nothing may be made here."""
+        databases = {}
+        for table in Table:
+            try:
+                databases[table] = self._environment.open_db(table.value.encode(), create=not self.read_only)
+            except lmdb.NotFoundError:
+                if table is Table.META:
+                    raise
+        return databases
 
     def _check_not_empty(self) -> None:
         """LMDB would take an empty file for a new one, and hide the loss of every store."""

@@ -32,6 +32,8 @@ class Table(StrEnum):
     NODES = "nodes"
     BLOBS = "blobs"
     FEED = "feed"
+    PENDING = "pending"
+    REDACTED = "redacted"
 
 
 Row = tuple[bytes, bytes]

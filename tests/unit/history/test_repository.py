@@ -46,7 +46,7 @@ def test_another_schema_is_refused_in_one_line(tmp_path: Path) -> None:
     with Repository.open(str(tmp_path), write="the test") as repository:
         repository.transact(lambda writer: writer.put(Table.META, keys.SCHEMA_KEY, keys.u32(99)))
     for write in (None, "the test"):
-        with pytest.raises(StorageError, match="has schema 99, this engramfs reads 1; use the version"):
+        with pytest.raises(StorageError, match="has schema 99, this engramfs reads 2; use the version"):
             Repository.open(str(tmp_path), write=write)
 
 
