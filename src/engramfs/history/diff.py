@@ -9,11 +9,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+from engramfs.history.lines import is_binary
 from engramfs.history.tree import Tree, resolve
 from engramfs.model.entry import Entry, Kind
 from engramfs.model.names import printable
-
-_SNIFFED = 8000  # bytes that are looked at for a NUL, as git does
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -67,11 +66,6 @@ def _is_directory(entry: Entry | None) -> bool:
 
 def _children(tree: Tree, entry: Entry | None) -> dict[bytes, Entry]:
     return dict(tree.children(entry.node)) if entry is not None and _is_directory(entry) else {}
-
-
-def is_binary(content: bytes) -> bool:
-    """Whether a content is better not shown as text."""
-    return b"\0" in content[:_SNIFFED]
 
 
 def unified(old: bytes | None, new: bytes | None, path: bytes) -> Iterator[str]:
