@@ -6,16 +6,15 @@ writer, in order with the sealing of batches, and its result is taken over by th
 
 import contextlib
 import os
-import pwd
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
-import msgspec
 import trio
 
 from engramfs.daemon import deploying, stores
+from engramfs.daemon.committing import Committer, QueuedRepository, author_of
 from engramfs.daemon.config import Config
 from engramfs.daemon.control import Handler, Notify, Peer
 from engramfs.daemon.handover import RESTART
@@ -23,31 +22,16 @@ from engramfs.daemon.session_methods import SessionMethods
 from engramfs.daemon.sessions import Sessions, graft_store
 from engramfs.daemon.switching import Settled
 from engramfs.errors import Conflict, EngramError, StorageError, UsageError
-from engramfs.history import catalog, commit, importing, log, restore
+from engramfs.history import importing, restore
 from engramfs.history.commit import Commit
 from engramfs.history.repository import Repository
-from engramfs.model.author import Author
 from engramfs.model.names import raw
 from engramfs.model.store import Store
 from engramfs.model.times import format_time
-from engramfs.model.version import Version
 from engramfs.storage.protocol import Writer
 from engramfs.vfs.filesystem import Filesystem
 
-Result = TypeVar("Result")
 Parameters = dict[str, object]
-_NODES = 1 << 22  # node ids set aside for an import or a restore
-
-
-class QueuedRepository(Repository):
-    """The repository as a thread of the worker sees it: what it writes waits its turn at the log writer."""
-
-    def __init__(self, repository: Repository, filesystem: Filesystem) -> None:
-        super().__init__(repository.state, repository.engine, None)
-        self._writer = filesystem.resources.writer
-
-    def transact(self, body: Callable[[Writer], Result]) -> Result:
-        return trio.from_thread.run(self._writer.run, body)
 
 
 class Service:
@@ -65,6 +49,7 @@ class Service:
     ) -> None:
         self._repository = QueuedRepository(repository, filesystem)
         self._filesystem = filesystem
+        self._committer = Committer(self._repository, filesystem)
         self._sessions = sessions
         self._session_methods = SessionMethods(filesystem, sessions, config, mount, settled)
         self._config = config
@@ -162,7 +147,7 @@ class Service:
 
     async def store_archive(self, params: Parameters, peer: Peer, notify: Notify) -> object:
         name, archived = _text(params, "name"), bool(params.get("archived", True))
-        store = self._store(name)
+        store = self._committer.store(name)
         live = self._filesystem.stores.get(store.id)
         if live is not None:
             await live.sealed()
@@ -173,7 +158,7 @@ class Service:
 
     async def store_delete(self, params: Parameters, peer: Peer, notify: Notify) -> object:
         name = _text(params, "name")
-        store = self._store(name)
+        store = self._committer.store(name)
         self._require_unattached(name)
         live = self._filesystem.stores.get(store.id)
         self._filesystem.drop_store(store)
@@ -189,18 +174,14 @@ class Service:
                 f"engramfs session close {session.id} first, or engramfs down"
             )
 
-    def _store(self, name: str) -> Store:
-        with self._repository.engine.reading() as reader:
-            return catalog.named(reader, name)
-
     def _describe(self, name: str) -> None:
-        self._filesystem.describe(self._store(name))
+        self._filesystem.describe(self._committer.store(name))
 
     # Versions
 
     async def import_directory(self, params: Parameters, peer: Peer, notify: Notify) -> object:
         """One version out of a directory, as the caller's mount namespace has it."""
-        store = self._writable(_text(params, "store"))
+        store = self._committer.writable(_text(params, "store"))
         directory = _text(params, "directory")
         message = str(params.get("message") or f"import of {directory}")
         return await self._commit_directory(importing.plan, store, directory, message, peer, notify)
@@ -231,68 +212,24 @@ class Service:
             plan,
             self._repository,
             directory=raw(f"/proc/{peer.pid}/root{directory}"),
-            author=_author(peer),
+            author=author_of(peer),
             message=message,
             progress=_Progress(notify),
         )
         with _named_as_by(peer):
-            return await self._commit_when_quiet(store, planned)
-
-    async def _commit_when_quiet(self, store: Store, planned: Callable[..., Commit]) -> object:
-        """Plan against the head, in a thread, until the head is still the same when the plan is ready."""
-        while True:
-            head = await self._quiet_head(store)
-            commit_planned = await trio.to_thread.run_sync(
-                partial(planned, store=self._store(store.name), now=time.time_ns())
-            )
-            version = await self._commit_if_still(commit_planned, head)
-            if not isinstance(version, _Moved):
-                return _version_document(version, commit_planned)
+            return await self._committer.when_quiet(store, planned)
 
     async def restore(self, params: Parameters, peer: Peer, notify: Notify) -> object:
-        store = self._writable(_text(params, "store"))
+        store = self._committer.writable(_text(params, "store"))
         number, path = params.get("number"), params.get("path")
         if not isinstance(number, int) or not (path is None or isinstance(path, str)):
             raise UsageError("restore takes a store, a number and perhaps a path")
-        await self._quiet_head(store)
+        path_bytes = raw(path) if path is not None else None
 
-        def body(writer: Writer) -> tuple[Commit, Version | None]:
-            path_bytes = raw(path) if path is not None else None
-            planned = restore.plan(writer, store, number, path_bytes, _author(peer), time.time_ns())
-            return planned, commit.apply(writer, planned)
+        def plan(writer: Writer) -> Commit:
+            return restore.plan(writer, store, number, path_bytes, author_of(peer), time.time_ns())
 
-        planned, version = await self._filesystem.resources.writer.run(body)
-        self._filesystem.absorb(planned, version)
-        return _version_document(version, planned)
-
-    def _writable(self, name: str) -> Store:
-        with self._repository.engine.reading() as reader:
-            return catalog.writable(reader, name)
-
-    async def _quiet_head(self, store: Store) -> int:
-        """Seal what is open, and set node ids aside that the live tree will not use; the head's number."""
-        live = self._filesystem.store(store.name)
-        await live.sealed()
-        first = live.tree.set_aside(_NODES)
-
-        def body(writer: Writer) -> int:
-            head = catalog.head(writer, store.id)
-            next_node = max(head.next_node, first)
-            catalog.put_head(writer, store.id, msgspec.structs.replace(head, next_node=next_node))
-            return head.number
-
-        return await self._filesystem.resources.writer.run(body)
-
-    async def _commit_if_still(self, planned: Commit, head: int) -> "Version | _Moved | None":
-        def body(writer: Writer) -> "Version | _Moved | None":
-            if catalog.head(writer, planned.store).number != head:
-                return _Moved()
-            return commit.apply(writer, planned)
-
-        version = await self._filesystem.resources.writer.run(body)
-        if not isinstance(version, _Moved):
-            self._filesystem.absorb(planned, version)
-        return version
+        return await self._committer.at_once(store, plan)
 
 
 @contextlib.contextmanager
@@ -302,10 +239,6 @@ def _named_as_by(peer: Peer) -> Iterator[None]:
         yield
     except EngramError as error:
         raise type(error)(error.message.replace(f"/proc/{peer.pid}/root/", "/")) from error
-
-
-class _Moved:
-    """The head is no longer the one that a commit was planned for."""
 
 
 class _Progress:
@@ -322,18 +255,6 @@ class _Progress:
             progress: dict[str, object] = {"done": done, "total": total}
             progress |= {"done_bytes": done_bytes, "total_bytes": total_bytes}
             trio.from_thread.run(self._notify, progress)
-
-
-def _version_document(version: Version | None, planned: Commit) -> dict[str, Any] | None:
-    return log.describe(version, planned.changes) if version is not None else None
-
-
-def _author(peer: Peer) -> Author:
-    try:
-        name = pwd.getpwuid(peer.uid).pw_name
-    except KeyError:
-        name = str(peer.uid)
-    return Author("person", actor=name)
 
 
 def _text(params: Parameters, key: str) -> str:
