@@ -18,17 +18,17 @@ from engramfs.daemon.committing import Committer, QueuedRepository, author_of
 from engramfs.daemon.config import Config
 from engramfs.daemon.control import Handler, Notify, Peer
 from engramfs.daemon.handover import RESTART
+from engramfs.daemon.history_methods import HistoryMethods
 from engramfs.daemon.session_methods import SessionMethods
 from engramfs.daemon.sessions import Sessions, graft_store
 from engramfs.daemon.switching import Settled
 from engramfs.errors import Conflict, EngramError, StorageError, UsageError
-from engramfs.history import importing, restore
+from engramfs.history import importing
 from engramfs.history.commit import Commit
 from engramfs.history.repository import Repository
 from engramfs.model.names import raw
 from engramfs.model.store import Store
 from engramfs.model.times import format_time
-from engramfs.storage.protocol import Writer
 from engramfs.vfs.filesystem import Filesystem
 
 Parameters = dict[str, object]
@@ -50,6 +50,7 @@ class Service:
         self._repository = QueuedRepository(repository, filesystem)
         self._filesystem = filesystem
         self._committer = Committer(self._repository, filesystem)
+        self._history_methods = HistoryMethods(self._committer)
         self._sessions = sessions
         self._session_methods = SessionMethods(filesystem, sessions, config, mount, settled)
         self._config = config
@@ -68,10 +69,10 @@ class Service:
             "store.delete": self.store_delete,
             "import": self.import_directory,
             "deploy": self.deploy,
-            "restore": self.restore,
             "restart": self.restart,
             "stop": self.stop,
             **self._session_methods.methods(),
+            **self._history_methods.methods(),
         }
 
     # The daemon
@@ -218,18 +219,6 @@ class Service:
         )
         with _named_as_by(peer):
             return await self._committer.when_quiet(store, planned)
-
-    async def restore(self, params: Parameters, peer: Peer, notify: Notify) -> object:
-        store = self._committer.writable(_text(params, "store"))
-        number, path = params.get("number"), params.get("path")
-        if not isinstance(number, int) or not (path is None or isinstance(path, str)):
-            raise UsageError("restore takes a store, a number and perhaps a path")
-        path_bytes = raw(path) if path is not None else None
-
-        def plan(writer: Writer) -> Commit:
-            return restore.plan(writer, store, number, path_bytes, author_of(peer), time.time_ns())
-
-        return await self._committer.at_once(store, plan)
 
 
 @contextlib.contextmanager

@@ -5,26 +5,26 @@ is there.
 """
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import trio
 
 from engramfs.daemon.config import Config
-from engramfs.daemon.control import Handler, Notify, Peer
+from engramfs.daemon.control import Handler, Peer
+from engramfs.daemon.request import taking
 from engramfs.daemon.session import Session
 from engramfs.daemon.sessions import Sessions
 from engramfs.daemon.switching import Settled, Switching
-from engramfs.errors import Conflict, UsageError
+from engramfs.errors import Conflict
 from engramfs.mount.holders import Held, held_sessions, is_gone
 from engramfs.mount.mountinfo import read_mounts, top_mount
 from engramfs.mount.place import Place, namespace_of, start_of
 from engramfs.vfs.filesystem import Filesystem
 
 Document = dict[str, Any]
-Request = TypeVar("Request", bound=msgspec.Struct)
 
 
 class OpenRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -87,17 +87,17 @@ class SessionMethods:
 
     def methods(self) -> Mapping[str, Handler]:
         return {
-            "session.open": _taking(OpenRequest, self.open),
-            "session.list": _taking(NoRequest, self.every),
-            "session.show": _taking(SessionRequest, self.show),
-            "session.close": _taking(SessionRequest, self.close),
-            "session.close_gone": _taking(NoRequest, self.close_gone),
-            "session.attaching": _taking(AttachingRequest, self.attaching),
-            "session.attached": _taking(PlaceRequest, self.attached),
-            "session.detached": _taking(PlaceRequest, self.detached),
-            "session.switch": _taking(SwitchRequest, self.switch),
-            "session.switched": _taking(SessionRequest, self.switched),
-            "session.switch_failed": _taking(SessionRequest, self.switch_failed),
+            "session.open": taking(OpenRequest, self.open),
+            "session.list": taking(NoRequest, self.every),
+            "session.show": taking(SessionRequest, self.show),
+            "session.close": taking(SessionRequest, self.close),
+            "session.close_gone": taking(NoRequest, self.close_gone),
+            "session.attaching": taking(AttachingRequest, self.attaching),
+            "session.attached": taking(PlaceRequest, self.attached),
+            "session.detached": taking(PlaceRequest, self.detached),
+            "session.switch": taking(SwitchRequest, self.switch),
+            "session.switched": taking(SessionRequest, self.switched),
+            "session.switch_failed": taking(SessionRequest, self.switch_failed),
         }
 
     async def open(self, request: OpenRequest, _peer: Peer) -> Document:
@@ -217,16 +217,3 @@ def _state(session: Session, gone: set[str]) -> str:
     if session.id in gone:
         return "gone"
     return "attached" if session.places else "open"
-
-
-def _taking(request: type[Request], method: Callable[[Request, Peer], Awaitable[object]]) -> Handler:
-    """The handler that gives `method` its parameters as a `request`."""
-
-    async def handler(params: dict[str, object], peer: Peer, _notify: Notify) -> object:
-        try:
-            decoded = msgspec.convert(params, request)
-        except msgspec.ValidationError as error:
-            raise UsageError(f"wrong parameters: {error}") from error
-        return await method(decoded, peer)
-
-    return handler
