@@ -36,6 +36,7 @@ MODULES = {
         "diff": "diff",
         "restart": "restart",
         "restore": "restore",
+        "note": "note",
         "stat": "stat",
         "verify": "verify",
         "backup": "backup",

@@ -50,7 +50,7 @@ class Service:
         self._repository = QueuedRepository(repository, filesystem)
         self._filesystem = filesystem
         self._committer = Committer(self._repository, filesystem)
-        self._history_methods = HistoryMethods(self._committer)
+        self._history_methods = HistoryMethods(self._committer, filesystem)
         self._sessions = sessions
         self._session_methods = SessionMethods(filesystem, sessions, config, mount, settled)
         self._config = config

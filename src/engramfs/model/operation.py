@@ -1,7 +1,7 @@
 """One acknowledged step on the live tree of a store, as the journal keeps it.
 
 Four steps are enough for everything that a filesystem call does to a tree, and each states its result
-rather than the way there, so applying one twice is the same as applying it once.
+rather than the way there, so applying one twice is the same as applying it once. A fifth changes no tree.
 """
 
 import msgspec
@@ -43,4 +43,10 @@ class Update(msgspec.Struct, frozen=True, array_like=True, tag="s"):
     entry: Entry
 
 
-Operation = Link | Unlink | Rename | Update
+class Note(msgspec.Struct, frozen=True, array_like=True, tag="n"):
+    """The author's next version is about `text`; empty: what was noted before does not hold any more."""
+
+    text: str
+
+
+Operation = Link | Unlink | Rename | Update | Note

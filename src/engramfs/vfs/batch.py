@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from engramfs.model.author import Author
-from engramfs.model.operation import Link, Operation, Rename, Unlink, Update
+from engramfs.model.operation import Link, Note, Operation, Rename, Unlink, Update
 from engramfs.vfs.node import Node
 from engramfs.vfs.store_tree import StoreTree
 
@@ -41,6 +41,8 @@ def touched_by(tree: StoreTree, operation: Operation, view: int) -> tuple[list[N
 
     Called before the operation is applied.
     """
+    if isinstance(operation, Note):
+        return [], []
     if isinstance(operation, Update):
         node = tree.node(operation.entry.node)
         return [(place.parent, place.name) for place in tree.all_places(node)], []

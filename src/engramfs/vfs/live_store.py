@@ -21,7 +21,7 @@ from engramfs.history import commit as commits
 from engramfs.history.commit import Commit, RowChange
 from engramfs.model.author import Author
 from engramfs.model.entry import Kind
-from engramfs.model.operation import Link, Operation, Rename, Unlink, Update
+from engramfs.model.operation import Link, Note, Operation, Rename, Unlink, Update
 from engramfs.model.store import Head, Store
 from engramfs.model.version import Version
 from engramfs.storage import keys
@@ -29,6 +29,7 @@ from engramfs.storage.journal import Record
 from engramfs.storage.protocol import Writer
 from engramfs.vfs.batch import Batch, Name, touched_by
 from engramfs.vfs.cut import Base, Cut, Cutter
+from engramfs.vfs.messages import WaitingMessages
 from engramfs.vfs.node import Node, Place, content_size
 from engramfs.vfs.orphans import Orphans
 from engramfs.vfs.resources import Resources
@@ -54,6 +55,7 @@ class LiveStore:
         self.tree = StoreTree(resources.engine, store, head, resources.transient)
         self.views: set[LiveView] = set()
         self.batch: Batch | None = None
+        self.messages = WaitingMessages()  # for versions to come
         self.coming: list[Cut] = []  # handed to the log writer, not written yet
         self.recent: list[str] = []  # refusals and conflicts, newest last, for `.versions/status`
         self.dirty = DirtySpools(resources.unrecorded)
@@ -80,7 +82,8 @@ class LiveStore:
         """Acknowledge an operation. Raises `Full` when the journal cannot take it; then nothing changed."""
         if self.store.archived:
             raise Archived(f"store {self.store.name} is archived")
-        self._cut_for(author)
+        if not isinstance(operation, Note):
+            self._cut_for(author)
         journal = self.resources.journal
         record = Record(
             position=journal.position + 1,
@@ -100,7 +103,8 @@ class LiveStore:
 
     def replay(self, record: Record) -> None:
         """Apply a record of an earlier worker. Its batch is sealed with the flag `recovered`."""
-        self._cut_for(record.author, replaying=True)
+        if not isinstance(record.operation, Note):
+            self._cut_for(record.author, replaying=True)
         if isinstance(record.operation, Link):
             self.tree.load(record.operation.entry.node)  # it may be one more name of a file in the log
         self._apply(self._with_content(record))
@@ -129,6 +133,8 @@ class LiveStore:
         self.tree.apply(operation, view)
         self._position = record.position
         self._settle(record)
+        if isinstance(operation, Note):
+            self.messages.put(record.author, operation.text)
         for node in nodes:
             if not node.places and any(each.may_be_open(node.id) for each in self.views):
                 self.orphans.keep(node.entry, node.content, born=node.born)
@@ -191,6 +197,8 @@ class LiveStore:
         if not cut.commit.rows:
             self._clean_up(cut)
             return None
+        if cut.commit.changes:
+            cut.commit = replace(cut.commit, message=self.messages.take(batch.author))
         if replaying:
             self._account_for_what_was_replayed(cut)
         else:
@@ -208,7 +216,7 @@ class LiveStore:
             cut.account_for_nothing(self._needed_from)
 
     def _account_for_what_was_replayed(self, cut: Cut) -> None:
-        if self._left_out():
+        if self._left_out() or self.messages:
             cut.account_for_nothing(self._needed_from)
         else:
             cut.account_for(Stated(self._position + 1, []))
@@ -219,8 +227,8 @@ class LiveStore:
 
     def _state_anew(self, *, inline: bool) -> Stated:
         places = self._left_out()
-        stated = restate(self.resources.journal, self.tree, places, inline=inline)
-        if places:
+        stated = restate(self.resources.journal, self.tree, places, self.messages, inline=inline)
+        if places or self.messages:
             self._position = self.resources.journal.position
         return stated
 
@@ -259,7 +267,7 @@ class LiveStore:
     @property
     def is_idle(self) -> bool:
         """Whether everything that the journal holds of this store is in the log."""
-        return not (self.batch or self.coming or self._deferred or self.tree.has_scratch)
+        return not (self.batch or self.coming or self._deferred or self.tree.has_scratch or self.messages)
 
     def oldest_needed(self) -> int:
         """The position of the oldest journal record that this store still needs; beyond the last, if none."""

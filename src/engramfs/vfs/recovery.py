@@ -88,9 +88,17 @@ class _Recovery:
         stores = [store for store in self._stores.values() if store is not None]
         for store in stores:
             store.cut()
+            self._drop_messages(store)
         self._journal.clear()
         versions = sum(store.head.number - self._heads[store.store.id] for store in stores)
         return Recovered(records, self._replayed, versions, self._journal.torn_bytes, tuple(self._skipped))
+
+    def _drop_messages(self, store: LiveStore) -> None:
+        """Who would have written the next version is gone."""
+        for author, text in store.messages.items():
+            self._skipped.append(
+                f"the message {text!r} of {author.label()} for store {store.store.name}: no version came"
+            )
 
     def _replay(self, record: Record) -> None:
         store = self._store(record.store)

@@ -7,7 +7,7 @@ died right after that), nothing comes back, and the first call is somebody's new
 for the old one unless it is the same call of the same thread, on a tree that looks as if it was done.
 """
 
-from engramfs.model.operation import Link, Operation, Rename, Unlink, Update
+from engramfs.model.operation import Link, Note, Operation, Rename, Unlink, Update
 from engramfs.storage.journal import Record
 from engramfs.vfs.node import Node
 from engramfs.vfs.store_tree import StoreTree
@@ -79,3 +79,6 @@ class DoneBefore:
     def updated(self, node: int) -> bool:
         done = self._operation()
         return isinstance(done, Update) and done.entry.node == node
+
+    def noted(self) -> bool:
+        return isinstance(self._operation(), Note)

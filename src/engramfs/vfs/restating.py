@@ -1,9 +1,9 @@
 """What only the journal knows, written down anew, so that its older records can go.
 
-Transient names, files that were never closed and what lies below a transient directory are in no version,
-however long they live. Each cut is followed by records of their present state. So everything before a cut
-is in the log or said again after it: a replay never begins in the middle of what is recorded already, and
-an editor that is open for a week does not keep a week of records.
+Transient names, files that were never closed, what lies below a transient directory and messages that wait
+are in no version, however long they live. Each cut is followed by records of their present state. So
+everything before a cut is in the log or said again after it: a replay never begins in the middle of what is
+recorded already, and an editor that is open for a week does not keep a week of records.
 """
 
 from collections.abc import Iterable
@@ -13,8 +13,9 @@ import msgspec
 
 from engramfs.model.author import SYSTEM
 from engramfs.model.entry import Kind
-from engramfs.model.operation import Link, Update
+from engramfs.model.operation import Link, Note, Update
 from engramfs.storage.journal import Journal, Record
+from engramfs.vfs.messages import WaitingMessages
 from engramfs.vfs.node import Node, Place
 from engramfs.vfs.store_tree import StoreTree
 
@@ -28,9 +29,16 @@ class Stated(NamedTuple):
     nodes: list[Node]  # whose content the records only name: it has to become a blob
 
 
-def restate(journal: Journal, tree: StoreTree, places: Iterable[Place], *, inline: bool) -> Stated:
-    """Append the state of `places`, parents first; contents too when `inline`. Raises `Full`."""
+def restate(
+    journal: Journal, tree: StoreTree, places: Iterable[Place], messages: WaitingMessages, *, inline: bool
+) -> Stated:
+    """Append the `messages`, and the state of `places`, parents first; contents too when `inline`.
+
+    Raises `Full`.
+    """
     first, nodes = journal.position + 1, []
+    for author, text in messages.items():
+        _append(journal, Record(0, tree.store.id, author, 0, Note(text)))
     for place in sorted(places, key=lambda place: (_depth(tree, place), place)):
         node = _at(tree, place)
         if node is None:

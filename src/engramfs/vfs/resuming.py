@@ -55,7 +55,8 @@ def resume(filesystem: Filesystem, answered: int, caller: int) -> Recovered:
 
 def _replay(filesystem: Filesystem, record: Record, answered: int, caller: int) -> bool:
     store = filesystem.store_numbered(record.store)
-    if record.position > answered and record.author != SYSTEM:  # a call, not a state said again
+    is_call = record.author != SYSTEM and record.view  # and not a state said again
+    if record.position > answered and is_call:
         filesystem.resources.repeated.expect(record, caller)
     if record.position <= store.head.journal_position:
         return False

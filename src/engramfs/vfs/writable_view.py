@@ -31,11 +31,12 @@ from engramfs.model.access import Access
 from engramfs.model.author import Author
 from engramfs.model.entry import EMPTY_DIGEST, ROOT_NODE, Entry, Kind
 from engramfs.model.names import MAX_PART, MAX_PATH, printable
-from engramfs.model.operation import Link, Rename, Unlink, Update
+from engramfs.model.operation import Link, Operation, Rename, Unlink, Update
 from engramfs.vfs import extended_attributes
 from engramfs.vfs.attributes import Attributes, Opened, SetAttributes
 from engramfs.vfs.live_store import LiveStore
 from engramfs.vfs.live_view import LiveView
+from engramfs.vfs.message_attribute import MessageAttribute
 from engramfs.vfs.node import Node
 from engramfs.vfs.open_file import OpenFile
 from engramfs.vfs.recording import Recorder
@@ -58,6 +59,7 @@ class WritableView(LiveView):
         self.files: dict[int, OpenFile] = {}
         self.revoked = False
         self._recorder = Recorder(self)
+        self._message = MessageAttribute(store, number, author)
         self._before = DoneBefore(store.resources.repeated, store.tree, number)
 
     # Showing
@@ -91,7 +93,8 @@ class WritableView(LiveView):
 
     def marks(self, node: int) -> dict[bytes, bytes]:
         session = self.author.session
-        return super().marks(node) | ({MARKS + b"session": session.encode()} if session else {})
+        found = super().marks(node) | ({MARKS + b"session": session.encode()} if session else {})
+        return found | self._message.marks(node)
 
     def check_writable(self) -> None:
         self.check_open()
@@ -224,7 +227,7 @@ class WritableView(LiveView):
             entry = replace(entry, origin=replaced.entry.origin)
         self._record(Rename(moved.id, parent, name, new_parent, new_name, exchange, entry))
 
-    def _record(self, operation: Link | Unlink | Rename | Update, *, closed: bool = False) -> None:
+    def _record(self, operation: Operation, *, closed: bool = False) -> None:
         self.store.record(self.number, self.author, operation, closed=closed)
 
     # Attributes
@@ -265,12 +268,18 @@ class WritableView(LiveView):
 
     def set_xattr(self, node: int, name: bytes, value: bytes) -> None:
         self.check_writable()
+        if self._message.is_named(node, name):
+            self._message.set(value)
+            return
         extended_attributes.check_name(name)
         known = self.node(node)
         self._set_entry(known, extended_attributes.added(known.entry, name, value))
 
     def remove_xattr(self, node: int, name: bytes) -> None:
         self.check_writable()
+        if self._message.is_named(node, name):
+            self._message.remove(done_before=self._before.noted())
+            return
         extended_attributes.check_name(name)
         known = self.node(node)
         try:
@@ -387,6 +396,7 @@ class WritableView(LiveView):
         self.revoked = True
         self.files.clear()
         self.tree.drop_scratch(self.number)
+        self._message.forget()
         super().close()
 
     def _remember_what_is_lost(self) -> None:

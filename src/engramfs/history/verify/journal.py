@@ -7,7 +7,7 @@ from engramfs.history import catalog
 from engramfs.history.repository import Repository
 from engramfs.history.verify.report import Reporter
 from engramfs.model.entry import Entry, Kind
-from engramfs.model.operation import Link, Rename, Unlink, Update
+from engramfs.model.operation import Link, Note, Rename, Unlink, Update
 from engramfs.storage import blobs
 from engramfs.storage.journal import Record
 from engramfs.storage.journal_scan import JournalScan
@@ -48,7 +48,7 @@ def entry_of(record: Record) -> Entry | None:
     match record.operation:
         case Link(entry=entry) | Update(entry=entry) | Rename(moved=entry):
             return entry
-        case Unlink():
+        case Unlink() | Note():
             return None
 
 
