@@ -38,6 +38,7 @@ can_compile() {
 missing_packages() {
     local python=$1 headers
     command -v fusermount3 >/dev/null || echo fuse3
+    command -v git >/dev/null || echo git # export --git and import --git
     command -v pkg-config >/dev/null && pkg-config --exists fuse3 || echo libfuse3-dev pkg-config
     can_compile || echo gcc libc6-dev
     command -v systemd-analyze >/dev/null || echo systemd # for the tests of systemd/; it need not run

@@ -1,6 +1,7 @@
-"""`engramfs export STORE[@N] DIR`: a tree as plain files."""
+"""`engramfs export STORE[@N] DIR`: a tree as plain files; `--git DIR`: the history as a git repository."""
 
 import os
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -13,16 +14,36 @@ from engramfs.errors import UsageError
 from engramfs.model.names import printable
 from engramfs.model.quantities import format_size
 
+if TYPE_CHECKING:
+    from engramfs.history.git.exporting import GitExported
 
-@click.command("export", cls=Command, short_help="Write a tree as plain files.")
+
+@click.command("export", cls=Command, short_help="Write a tree as plain files, or all as git.")
 @reference_argument
-@click.argument("directory", type=click.Path(), metavar="DIR")
+@click.argument("directory", required=False, type=click.Path(), metavar="[DIR]")
+@click.option("--git", "repository", type=click.Path(), metavar="DIR", help="Write the history as commits.")
+@click.option("--bare", is_flag=True, help="With --git, make a repository without a working tree.")
 @pass_invocation
-def command(invocation: Invocation, reference: str, directory: str) -> None:
-    """Write the tree of STORE, or of its version N, into DIR, which is made or has to be empty."""
+def command(
+    invocation: Invocation, reference: str, directory: str | None, repository: str | None, bare: bool
+) -> None:
+    """Write the tree of STORE, or of its version N, into DIR, which is made or has to be empty.
+
+    With --git, every version becomes a commit of the branch main there; run again, it adds what is new.
+    """
+    if (directory is None) == (repository is None):
+        raise UsageError("where to? give DIR for plain files, or --git DIR for the history as commits")
+    if bare and repository is None:
+        raise UsageError("--bare makes a git repository; give --git DIR with it")
+    if repository is not None:
+        _export_history(invocation, reference, os.path.abspath(repository), bare)
+    elif directory is not None:
+        _export_tree(invocation, reference, os.path.abspath(directory))
+
+
+def _export_tree(invocation: Invocation, reference: str, directory: str) -> None:
     from engramfs.history import catalog, exporting
 
-    directory = os.path.abspath(directory)
     with offline.reading(invocation) as repository:
         wanted = refer(repository, reference)
         if wanted.path:
@@ -44,4 +65,42 @@ def command(invocation: Invocation, reference: str, directory: str) -> None:
     if exported.without_xattrs:
         invocation.output.note(
             f"{exported.without_xattrs} lost their attributes, which {directory} cannot keep"
+        )
+
+
+def _export_history(invocation: Invocation, reference: str, directory: str, bare: bool) -> None:
+    from engramfs.history import catalog
+    from engramfs.history.git import exporting
+
+    with offline.reading(invocation) as repository:
+        wanted = refer(repository, reference)
+        if wanted.version is not None or wanted.path:
+            raise UsageError(f"export --git writes the whole history; name the store alone: {wanted.store}")
+        with repository.engine.reading() as reader:
+            store = catalog.named(reader, wanted.store)
+        with invocation.output.progress(f"exporting {store.name}") as progress:
+            exported = exporting.export(
+                repository, store, os.fsencode(directory), bare=bare, progress=progress
+            )
+    if invocation.json:
+        facts = {"store": store.name, "directory": directory}
+        invocation.output.document({**facts, **msgspec.to_builtins(exported)})
+    else:
+        count = f"{exported.commits:,} new commit{'' if exported.commits == 1 else 's'}"
+        name = f"{store.name}@{exported.version}"
+        invocation.output.line(("exported", "green"), name, count, format_size(exported.bytes))
+    _say_what_git_lacks(invocation, exported, store.name, directory)
+
+
+def _say_what_git_lacks(invocation: Invocation, exported: "GitExported", store: str, directory: str) -> None:
+    note = invocation.output.note
+    if exported.empty_directories:
+        note(f"empty directories are not there, since git keeps none: {exported.empty_directories}")
+    if exported.refused:
+        note(f"left out, since git holds no path with a part like .git: {exported.refused}")
+    if exported.redacted_since:
+        numbers = ", @".join(map(str, exported.redacted_since))
+        note(
+            f"{directory} still holds what was redacted from @{numbers} after it was exported; "
+            f"engramfs export --git NEW {store} makes a repository without it, then delete this one"
         )

@@ -22,6 +22,7 @@ from engramfs.model.entry import Entry, Kind
 from engramfs.model.names import printable
 from engramfs.model.store import Store
 from engramfs.storage import blobs
+from engramfs.storage.protocol import Engine
 
 Progress = Callable[[int, int, int, int], None]  # files done, of all; bytes done, of all
 
@@ -137,26 +138,11 @@ class _Export:
     def _write_file(self, place: bytes, path: bytes, entry: Entry) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         with open(os.open(place, flags, 0o600), "wb", buffering=0) as file:
-            for part in self._parts(path, entry):
+            for part in read_parts(self._engine, self._store, path, entry):
                 view = memoryview(part)
                 while view:
                     view = view[file.write(view) :]
                 self.bytes += len(part)
-
-    def _parts(self, path: bytes, entry: Entry) -> Iterator[bytes]:
-        """A content; one of another size than the entry says is damaged."""
-        count, left = blobs.count_parts(entry.size), entry.size
-        for start in range(0, count, _PARTS):
-            try:
-                with self._engine.reading() as reader:
-                    numbers = range(start, min(start + _PARTS, count))
-                    parts = [blobs.part(reader, entry.digest, number) for number in numbers]
-                left -= sum(len(part) for part in parts)
-                if left < 0 or (left and start + _PARTS >= count):
-                    raise Corrupt(f"blob {entry.digest.hex()} has another size; run engramfs verify")
-            except Corrupt as error:
-                raise Corrupt(f"store {self._store.name}, {printable(path)}: {error.message}") from error
-            yield from parts
 
     def _finish(self, place: bytes, entry: Entry) -> None:
         for name, value in entry.xattrs:
@@ -169,6 +155,25 @@ class _Export:
                 break
         os.chmod(place, entry.mode & _MODE)
         os.utime(place, ns=(entry.mtime, entry.mtime))
+
+
+def read_parts(engine: Engine, store: Store, path: bytes, entry: Entry) -> Iterator[bytes]:
+    """The content of a file, in short transactions; one of another size than the entry says is damaged.
+
+    Raises `Corrupt` naming the store and the path.
+    """
+    count, left = blobs.count_parts(entry.size), entry.size
+    for start in range(0, count, _PARTS):
+        try:
+            with engine.reading() as reader:
+                numbers = range(start, min(start + _PARTS, count))
+                parts = [blobs.part(reader, entry.digest, number) for number in numbers]
+            left -= sum(len(part) for part in parts)
+            if left < 0 or (left and start + _PARTS >= count):
+                raise Corrupt(f"blob {entry.digest.hex()} has another size; run engramfs verify")
+        except Corrupt as error:
+            raise Corrupt(f"store {store.name}, {printable(path)}: {error.message}") from error
+        yield from parts
 
 
 def _failed(place: bytes, error: OSError) -> EngramError:

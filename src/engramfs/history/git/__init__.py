@@ -1,0 +1,16 @@
+"""The history of a store as a git repository, and the other way round. Git itself does git's part.
+
+program        running git
+paths          how git writes paths, and which it refuses to hold
+message        a version as a commit's author and message; what a message says of its version
+edits          what a version changes, in terms of git's trees
+fast_import    the stream that makes commits
+destination    the repository that is written to
+exporting      a store's history becomes commits
+fast_export    the stream that commits are read from
+source         the repository that is read
+importing      commits become versions
+
+Git keeps less than a store does: no empty directories, one permission bit (executable or not), no
+attributes, no hard links, and no name that could be taken for its own `.git`.
+"""

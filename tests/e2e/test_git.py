@@ -1,0 +1,80 @@
+"""A store that was written through a mount, as a git repository."""
+
+import os
+import random
+import subprocess
+from pathlib import Path
+
+from engramfs.history import catalog
+from engramfs.history.repository import Repository
+from engramfs.history.tree import tree_at, walk
+from engramfs.model.entry import Kind
+
+from ..harness.daemon import Place
+
+Tree = dict[bytes, tuple[int, bytes]]  # mode and digest, or target, by path
+
+
+def git(directory: Path, *arguments: str) -> bytes:
+    return subprocess.run(
+        ["git", *arguments], cwd=directory, capture_output=True, timeout=30, check=True
+    ).stdout
+
+
+def wild(place: Place, seed: int, count: int) -> None:
+    """Batches in which directories are made, moved with what is in them, replaced, and removed."""
+    chosen = random.Random(seed)
+    names = ["a", "b", "c", "a/x", "b/x", "c/y", "a/x/deep", "b/y/deep"]
+    for number in range(count):
+        lines = []
+        for step in range(chosen.randint(1, 6)):
+            one, other = chosen.sample(names, 2)
+            lines += [
+                [f"mkdir -p {one}", f"echo {seed} {number} {step} > {one}/f{step}"],
+                [f"mv -T {one} {other}"],
+                [f"rm -rf {one}"],
+                [f"rm -rf {one}", f"mkdir -p $(dirname {one})", f"echo file {number} > {one}"],
+                [f"ln -sfn {other} {one}"],
+                [f"chmod -R +x {one}"],
+                [f"ln {one} {other}"],
+            ][chosen.randrange(7)]
+        place.inside.shell(
+            f"cd {place.state}; " + "; ".join(f"({line}) 2>/dev/null || true" for line in lines)
+        )
+        place.daemon.barrier()
+
+
+def trees_of(place: Place) -> list[set[bytes]]:
+    """The paths of files and symlinks in each version."""
+    with Repository.open(place.daemon.state) as repository, repository.engine.reading() as reader:
+        store = catalog.named(reader, place.store)
+        newest = catalog.head(reader, store.id).number
+        return [
+            {path for path, entry in walk(tree_at(reader, store, number)) if entry.kind is not Kind.DIRECTORY}
+            for number in range(1, newest + 1)
+        ]
+
+
+def test_what_agents_did_through_a_mount_is_in_git_version_by_version(place: Place) -> None:
+    directory = place.daemon.directory / f"{place.agent}-git"
+    wild(place, seed=1, count=20)
+    place.daemon.ok("export", "--git", str(directory), place.store)
+    wild(place, seed=2, count=20)
+    done = place.daemon.json("export", "--git", str(directory), place.store)
+    expected = trees_of(place)
+    commits = git(directory, "rev-list", "--reverse", "main").decode().split()
+    assert len(commits) == len(expected) == done["version"] > 20
+    for commit, paths in zip(commits, expected, strict=True):
+        listed = git(directory, "ls-tree", "-r", "-z", "--name-only", commit).split(b"\0")
+        assert {path for path in listed if path} == paths
+    assert git(directory, "status", "--porcelain") == b""
+    for path in expected[-1]:
+        name, mounted = os.path.join(os.fsencode(directory), path), place.path(os.fsdecode(path))
+        if os.path.islink(name):
+            assert os.readlink(name) == os.fsencode(place.inside.call("os.readlink", mounted))
+        else:
+            with open(name, "rb") as file:
+                assert file.read() == place.inside.call("read", mounted)
+    actor = place.agent.replace("agent", "actor")
+    author = git(directory, "log", "-1", "--format=%an <%ae>").decode().strip()
+    assert author == f"{place.agent} for {actor} <{place.agent}+{actor}@engramfs>"
