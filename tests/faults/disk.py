@@ -52,3 +52,24 @@ class Disk:
 
     def remount(self, option: str) -> None:
         self._inside.shell(f"mount -o remount,{option} {self.point}")
+
+
+class RefusingDisk(Disk):
+    """An ext4 that can refuse to write where it has not written before, with what a kernel makes of that.
+
+    Its file is on a tmpfs and has holes where the filesystem is free; while the tmpfs is full these cannot
+    be filled. The sync that meets this fails, the kernel forgets the pages, and the next sync succeeds.
+    """
+
+    def __init__(self, inside: Inside, directory: str, point: str) -> None:
+        self._below = f"{directory}/below"
+        inside.shell(f"mkdir {self._below}; mount -t tmpfs -o size=100m below {self._below}")
+        super().__init__(inside, f"{self._below}/image", point, size=64 * MIB)
+        inside.shell(f"fallocate -l {64 * MIB} {self.image}")
+
+    def refuse(self) -> None:
+        self._inside.shell(f"sync -f {self.point}; fstrim {self.point}")
+        self._inside.run("dd", "if=/dev/zero", f"of={self._below}/ballast", "bs=64k")
+
+    def accept(self) -> None:
+        self._inside.shell(f"rm {self._below}/ballast")

@@ -84,8 +84,7 @@ class Machine:
         time.sleep(random.uniform(0.3, 1.5))
         assert work.failures() == []
         before, shown = work.events(), work.newest_shown()
-        self.disk.cut()
-        self._end_at_once(running)
+        self.lose_power(*running)
         return Done(work.promised_by(before), shown)
 
     def begin_work(self) -> tuple[Work, list[int]]:
@@ -104,8 +103,9 @@ class Machine:
         pid: int = self.daemon.inside.call("start", list(command), None, self.daemon.environment, said)
         return pid
 
-    def _end_at_once(self, running: list[int]) -> None:
+    def lose_power(self, *running: int) -> None:
         """Every process is gone, and with it the mounts and the run directory, which are in memory."""
+        self.disk.cut()
         kill(self.daemon, *running)
         for pid in running:
             assert self.daemon.inside.call("ended", pid, 10) is not None

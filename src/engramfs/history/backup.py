@@ -21,6 +21,7 @@ import os
 from typing import TYPE_CHECKING
 
 from engramfs.errors import Conflict, EngramError, Full, NotFound, Unavailable, UsageError
+from engramfs.storage.durable import make_durable
 from engramfs.storage.journal_scan import copy_journal
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def backup(repository: "Repository", directory: str) -> None:
         os.mkdir(os.path.join(directory, os.path.basename(repository.spool_path)), 0o700)
         repository.engine.copy(log)
         for path in (*_files(log), journal, log, directory):
-            _sync(path)
+            make_durable(path)
     except OSError as error:
         raise _failed(directory, error) from error
 
@@ -63,14 +64,6 @@ def _prepare(directory: str) -> None:
 
 def _files(directory: str) -> list[str]:
     return [os.path.join(directory, name) for name in os.listdir(directory)]
-
-
-def _sync(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _failed(directory: str, error: OSError) -> EngramError:

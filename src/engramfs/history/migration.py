@@ -19,6 +19,7 @@ import structlog
 from engramfs.errors import StorageError
 from engramfs.history.backup import backup
 from engramfs.storage import keys
+from engramfs.storage.durable import make_durable
 from engramfs.storage.protocol import Table, Writer
 
 if TYPE_CHECKING:
@@ -58,11 +59,7 @@ def _copy(repository: "Repository", directory: str) -> None:
     shutil.rmtree(partial, ignore_errors=True)
     backup(repository, partial)
     os.rename(partial, directory)
-    descriptor = os.open(repository.state, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    make_durable(repository.state)
 
 
 def _to_2(_writer: Writer) -> None:

@@ -16,6 +16,7 @@ from typing import TypeVar
 from engramfs.errors import NotFound, StorageError, Unavailable
 from engramfs.history.migration import migrate
 from engramfs.storage import keys
+from engramfs.storage.durable import make_durable
 from engramfs.storage.lmdb_engine import LmdbEngine, MapFull
 from engramfs.storage.lock import StoreLock
 from engramfs.storage.protocol import Engine, Table, Writer
@@ -106,7 +107,9 @@ class Repository:
 def _create(state: str) -> None:
     try:
         for path in (state, os.path.join(state, "log"), os.path.join(state, "spool")):
-            os.makedirs(path, mode=0o700, exist_ok=True)
+            if not os.path.isdir(path):
+                os.makedirs(path, mode=0o700, exist_ok=True)
+                make_durable(os.path.dirname(os.path.abspath(path)))
     except OSError as error:
         raise Unavailable(
             f"cannot create {error.filename}: {error.strerror}; choose another place with --state"

@@ -6,5 +6,6 @@ lmdb_engine, lmdb_failures   the LMDB engine, and what its exceptions mean
 blobs      content by SHA-256, in checked and compressed parts
 journal    the file to which every acknowledged operation goes first
 journal_scan   reading a journal that another process may be writing
+durable    what makes a file or a directory survive the loss of power
 lock       one writer for a state directory
 """

@@ -7,21 +7,35 @@ first record that is cut short or does not match its checksum is a torn tail: it
 Replaying. A record states a result, so applying it twice is harmless; a store's `Head` says up to which
 position its records are in the log already, so most are passed over.
 
-Concurrency. Used from the thread of the event loop alone. `append` is one `write` to the page cache
-(about 10 µs), which survives the death of the process; `sync` makes it survive the loss of power.
+Power loss. `append` is one `write` to the page cache (about 10 µs), which survives the death of the
+process; a sync makes it survive the loss of power. Three things keep that promise:
+
+ 1. When a sync fails, the kernel may drop the pages that it could not write, take them for clean, and let
+    the next sync succeed. So a file of which a sync failed is not synced again: its records go to a new
+    file, or to the log (`clear`), first. A process that finds records at its start cannot know of such a
+    failure, and does the same.
+ 2. A file that takes the place of another is synced before, and its directory after.
+ 3. `clear` is not synced. Records that a loss of power brings back are in the log, and positions only
+    rise, so they are passed over.
+
+Concurrency. Used from the thread of the event loop alone, but for what `syncing` returns: that is called
+in any thread, and one such call waits for the other, since the kernel tells a failure to only one of them.
 """
 
 import contextlib
 import errno
 import os
+import threading
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import msgspec
 
 from engramfs.errors import Corrupt, Full, StorageError
 from engramfs.model.author import Author
 from engramfs.model.operation import Operation
+from engramfs.storage.durable import make_durable
 
 MAGIC = b"ENGRJNL1"
 INLINE = 64 << 10  # bytes of content that ride in a record; larger content is a blob first
@@ -96,6 +110,8 @@ class Journal:
         self.records = 0  # in the file now
         self.position = 0
         self._descriptor = -1
+        self._unsafe = threading.Event()  # the file may hold records that no sync can save any more
+        self._one_sync = threading.Lock()
         try:
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             self.size = os.fstat(self._descriptor).st_size
@@ -120,6 +136,8 @@ class Journal:
         self.torn_bytes = self.size - end
         if self.torn_bytes:
             self._set_tail_aside(end)
+        if self.records:
+            self._unsafe.set()
         self.position = last  # of the last record ever appended; the worker raises it to what the log knows
 
     def _start_file(self) -> None:
@@ -127,6 +145,7 @@ class Journal:
         if os.pwrite(self._descriptor, MAGIC, 0) < len(MAGIC):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.size = len(MAGIC)
+        make_durable(self._directory)
 
     def _set_tail_aside(self, end: int) -> None:
         """Cut the torn tail off, and keep it beside the journal for a person to look at."""
@@ -171,20 +190,30 @@ class Journal:
         return StorageError(f"the journal {self.path} cannot be written: {error.strerror}")
 
     def syncing(self) -> Callable[[], None]:
-        """A call that makes what was appended so far survive the loss of power.
+        """A call that makes what was appended so far survive the loss of power, or raises `StorageError`.
 
         It blocks for the disk, so it is run in a thread; the descriptor that it uses is its own, since
-        `compact` may replace the journal's meanwhile.
+        `compact` may replace the journal's meanwhile. Raises `Full` and `StorageError` here already when
+        the records have to go to a new file first, and cannot.
         """
-        descriptor = os.dup(self._descriptor)
+        if self._unsafe.is_set():
+            self.compact(lambda _record: True)
+        return partial(self._sync, os.dup(self._descriptor), self._unsafe)
 
-        def sync() -> None:
-            try:
-                os.fdatasync(descriptor)
-            finally:
-                os.close(descriptor)
-
-        return sync
+    def _sync(self, descriptor: int, unsafe: threading.Event) -> None:
+        try:
+            with self._one_sync:
+                if unsafe.is_set():  # while this one waited
+                    raise OSError(errno.EIO, os.strerror(errno.EIO))
+                try:
+                    os.fdatasync(descriptor)
+                except OSError:
+                    unsafe.set()
+                    raise
+        except OSError as error:
+            raise self._failed(error) from error
+        finally:
+            os.close(descriptor)
 
     def clear(self) -> None:
         """Drop every record: all of them are in the log. Raises `StorageError`; then nothing was dropped."""
@@ -195,11 +224,12 @@ class Journal:
                 raise self._failed(error) from error
             self.size = len(MAGIC)
             self.records = 0
+            self._unsafe.clear()
 
     def compact(self, keep: Callable[[Record], bool]) -> None:
-        """Rewrite the file with only those records that `keep` says are still needed.
+        """Rewrite the file with only those records that `keep` says are still needed; they are synced.
 
-        Raises `Full` and `StorageError`; then the journal is as it was.
+        Raises `Full` and `StorageError`; then every record is still there.
         """
         temporary = self.path + ".new"
         try:
@@ -213,19 +243,32 @@ class Journal:
         self._descriptor = descriptor
         self.size = os.fstat(descriptor).st_size
         self.records = kept
+        self._unsafe = unsafe = threading.Event()  # a sync of the old file may fail yet
+        try:
+            make_durable(self._directory)
+        except OSError as error:
+            unsafe.set()
+            raise self._failed(error) from error
 
     def _write_kept(self, temporary: str, keep: Callable[[Record], bool]) -> tuple[int, int]:
         """How many were kept, and a descriptor of the new file."""
-        kept = 0
+        found = kept = 0
         with open(temporary, "wb", opener=_private) as file:
             file.write(MAGIC)
             for record in self.replay():
+                found += 1
                 if keep(record):
                     file.write(frame_of(record))
                     kept += 1
+            if found < self.records:  # the disk lost what it could not write; the log may get it yet
+                raise OSError(errno.EIO, f"{self.records - found} records cannot be read back")
             file.flush()
             os.fdatasync(file.fileno())
         return kept, os.open(temporary, os.O_RDWR | os.O_CLOEXEC)
+
+    @property
+    def _directory(self) -> str:
+        return os.path.dirname(self.path) or "."
 
     def close(self) -> None:
         os.close(self._descriptor)

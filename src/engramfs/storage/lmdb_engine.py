@@ -26,6 +26,7 @@ from typing import Any
 import lmdb
 
 from engramfs.errors import Corrupt, Full, StorageError, Unavailable
+from engramfs.storage.durable import make_durable
 from engramfs.storage.lmdb_failures import DATA, translated
 from engramfs.storage.protocol import Row, Table, Usage
 
@@ -117,6 +118,8 @@ class LmdbEngine:
         try:
             with translated(directory):
                 self._open(map_size)
+            if created:
+                self._make_name_durable()
         except BaseException:
             if created and os.path.exists(self._path):
                 os.unlink(self._path)  # half made: the next start shall not take it for a damaged one
@@ -154,6 +157,14 @@ class LmdbEngine:
                 if table is Table.META:
                     raise
         return databases
+
+    def _make_name_durable(self) -> None:
+        """LMDB syncs its file, and not the directory that names it."""
+        try:
+            make_durable(self.directory)
+        except OSError as error:
+            self._environment.close()
+            raise StorageError(f"the log in {self.directory} failed: {error.strerror}") from error
 
     def _check_not_empty(self) -> None:
         """LMDB would take an empty file for a new one, and hide the loss of every store."""

@@ -4,7 +4,9 @@ Runs before anything is served, or on behalf of a command that writes while no w
 same trees, batches and cuts as a worker, with a writer that commits at once.
 """
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -23,6 +25,7 @@ from engramfs.vfs.resources import Resources, Settings
 
 Result = TypeVar("Result")
 log = structlog.get_logger("engramfs.recovery")
+replace = msgspec.structs.replace
 
 
 class Recovered(msgspec.Struct, frozen=True):
@@ -89,7 +92,10 @@ class _Recovery:
         for store in stores:
             store.cut()
             self._drop_messages(store)
+        if self._heads:
+            self._repository.transact(partial(_account_for, self._heads, self._journal.position))
         self._journal.clear()
+        self._journal.syncing()()
         versions = sum(store.head.number - self._heads[store.store.id] for store in stores)
         return Recovered(records, self._replayed, versions, self._journal.torn_bytes, tuple(self._skipped))
 
@@ -135,6 +141,16 @@ class _Recovery:
 
 def _ignore(_store: LiveStore) -> None:
     pass
+
+
+def _account_for(stores: Iterable[int], position: int, writer: Writer) -> None:
+    """What no version may hold is dropped with the journal: positions go on behind it, and should a loss of
+    power bring the journal back, nothing of it is replayed over what is newer."""
+    for store in stores:
+        with contextlib.suppress(NotFound):
+            head = catalog.head(writer, store)
+            if head.journal_position < position:
+                catalog.put_head(writer, store, replace(head, journal_position=position))
 
 
 def last_position(repository: Repository) -> int:

@@ -65,5 +65,5 @@ class Resources:
         self.failures.append(Failure(time.time_ns(), store, what))
 
     async def journal_synced(self) -> None:
-        """Wait until what the journal has so far survives the loss of power."""
+        """Wait until what the journal has so far survives the loss of power. Raises `StorageError`."""
         await trio.to_thread.run_sync(self.journal.syncing())

@@ -182,6 +182,35 @@ def test_a_sync_that_was_asked_for_survives_compaction(path: Path) -> None:
     assert positions(path) == [1]
 
 
+def test_what_an_earlier_process_may_have_failed_to_sync_goes_to_a_new_file_first(path: Path) -> None:
+    filled(path, 1, 2)
+    before = path.stat().st_ino
+    with opened(path) as journal:
+        journal.syncing()()
+        after = path.stat().st_ino
+        assert after != before
+        journal.append(record(3))
+        journal.syncing()()
+    assert path.stat().st_ino == after
+    assert positions(path) == [1, 2, 3]
+
+
+def test_records_that_the_disk_has_lost_are_not_left_out_in_silence(path: Path) -> None:
+    filled(path, 1)
+    whole = path.stat().st_size
+    filled(path, 2)
+    with opened(path) as journal:
+        with path.open("r+b") as file:
+            file.seek(whole)
+            file.write(bytes(20))
+        with pytest.raises(StorageError, match="1 records cannot be read back"):
+            journal.syncing()
+        journal.clear()  # all of them are in the log
+        journal.append(record(3))
+        journal.syncing()()
+    assert positions(path) == [3]
+
+
 def test_a_place_where_no_journal_can_be_is_named(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=f"the journal {tmp_path}/missing/journal cannot be written"):
         Journal(str(tmp_path / "missing" / "journal"), 1 << 20)
