@@ -39,22 +39,67 @@ def place(daemon: Daemon) -> Place:
     return place
 
 
+def assert_fails(call: Callable[..., object], name: str, *arguments: object) -> None:
+    with pytest.raises(OSError, match=FAILS):
+        call(name, *arguments)
+
+
 def test_every_call_that_could_be_silent_fails(daemon: Daemon, place: Place) -> None:
     call = daemon.inside.call
     file = call("os.open", place.path("file"), os.O_RDWR)
     call("os.write", file, b"lost")
     kill_worker(daemon, lambda: lose_spools(daemon))
     for name, *arguments in (("os.write", file, b"more"), ("os.fsync", file), ("os.ftruncate", file, 0)):
-        with pytest.raises(OSError, match=FAILS):
-            call(name, *arguments)
-    with pytest.raises(OSError, match=FAILS):
-        call("os.close", file)
+        assert_fails(call, name, *arguments)
+    assert_fails(call, "os.close", file)
     assert place.read("file") == b"recorded"
     assert "lost" in str(daemon.client.call("status")["failures"])
     place.write("file", b"from now on as before")
     daemon.barrier()
     assert place.read("file") == b"from now on as before"
     assert place.changes() == [["created file"], ["modified file"]]
+
+
+def test_every_descriptor_that_was_open_fails_and_those_that_are_opened_later_do_not(
+    daemon: Daemon, place: Place
+) -> None:
+    call = daemon.inside.call
+    first, second = (call("os.open", place.path("file"), os.O_RDWR) for _ in range(2))
+    duplicate = call("os.dup", second)
+    call("os.write", first, b"lost")
+    kill_worker(daemon, lambda: lose_spools(daemon))
+    assert_fails(call, "os.close", first)
+    later = call("os.open", place.path("file"), os.O_RDWR)
+    call("os.write", later, b"written later")
+    assert_fails(call, "os.close", duplicate)
+    kill_worker(daemon, lambda: None)  # another worker knows it as well
+    assert_fails(call, "os.write", second, b"more")
+    assert_fails(call, "os.fsync", second)
+    assert call("os.pread", later, 100, 0) == b"written later"
+    assert_fails(call, "os.close", second)
+    daemon.barrier()
+    assert place.read(".versions/latest/file") == b"recorded", "nothing was closed that counts"
+    call("os.close", later)
+    daemon.barrier()
+    assert place.read("file") == b"written later"
+    assert place.changes() == [["created file"], ["modified file"]]
+
+
+def test_a_file_that_is_lost_again_and_again_is_refused_in_the_end_and_never_silent(
+    daemon: Daemon, place: Place
+) -> None:
+    call = daemon.inside.call
+    files = []
+    for _ in range(3):
+        files.append(call("os.open", place.path("file"), os.O_WRONLY))
+        call("os.write", files[-1], b"lost")
+        kill_worker(daemon, lambda: lose_spools(daemon))
+    assert_fails(call, "os.open", place.path("file"), os.O_WRONLY)
+    for file in files:
+        assert_fails(call, "os.close", file)
+    place.write("new", b"in its place")
+    call("os.rename", place.path("new"), place.path("file"))
+    assert place.read("file") == b"in its place"
 
 
 def test_a_new_file_of_which_everything_is_lost(daemon: Daemon, place: Place) -> None:

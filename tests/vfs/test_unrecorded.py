@@ -24,6 +24,23 @@ def test_what_was_added_and_not_discarded_is_left(tmp_path: Path) -> None:
     unrecorded.close()
 
 
+def test_losses_are_counted_and_outlive_what_is_written_after_them(tmp_path: Path) -> None:
+    path, inode = tmp_path / "unrecorded", 7 << 40 | 5
+    for losses in (1, 2, 3, 3):
+        with contextlib.closing(Unrecorded(str(path))) as unrecorded:
+            unrecorded.add(inode)
+            unrecorded.lose(inode)
+            assert (list(unrecorded), unrecorded.losses(inode)) == ([], losses)
+    with contextlib.closing(Unrecorded(str(path))) as unrecorded:
+        unrecorded.add(inode)
+        assert (list(unrecorded), unrecorded.losses(inode)) == ([inode], 3)
+        unrecorded.discard(inode)
+        assert (list(unrecorded), unrecorded.losses(inode)) == ([], 3)
+        unrecorded.end(7)
+    with contextlib.closing(Unrecorded(str(path))) as unrecorded:
+        assert unrecorded.losses(inode) == 0
+
+
 def test_places_are_used_again(tmp_path: Path) -> None:
     path = tmp_path / "unrecorded"
     with contextlib.closing(Unrecorded(str(path))) as unrecorded:

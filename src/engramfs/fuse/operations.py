@@ -1,7 +1,8 @@
 """Requests of the kernel to calls of views, and their answers back.
 
-A file handle is the inode number and two bits, writable and appending: there is no table of handles that
-could be lost. A directory's has neither bit; a listing is made when reading begins and its cookies outlive
+A file handle is the inode number, two bits below it, writable and appending, and two above it, how often
+bytes of the file had been lost when it was opened: there is no table of handles that could be lost. A
+directory's has none of these bits; a listing is made when reading begins and its cookies outlive
 insertions and removals.
 
 Concurrency. Most handlers are one step. Those that may wait are shielded, since `readable.serve` cancels
@@ -17,7 +18,7 @@ from collections.abc import Callable, Sequence
 import pyfuse3
 import trio
 
-from engramfs.errors import EntryExists, NoEntry, Stale
+from engramfs.errors import EntryExists, NoEntry, Stale, StorageError
 from engramfs.fuse.guard import guarded
 from engramfs.model.entry import NODE_MASK
 from engramfs.model.names import MAX_PART
@@ -27,6 +28,8 @@ from engramfs.vfs.view import View, check_same
 from engramfs.vfs.writable_view import is_writing
 
 _WRITES, _APPENDS, _BITS = 1, 2, 2  # the bits of a file handle below the inode number, and how many
+_LOSSES = 62  # the first bit above it
+_NO_LOSSES = (1 << _LOSSES) - 1
 _DOT, _DOT_DOT = 1, 2  # cookies; those of names are larger
 
 
@@ -189,6 +192,8 @@ class Operations(pyfuse3.Operations):
             atime=attr.st_atime_ns if fields.update_atime else None,
             mtime=attr.st_mtime_ns if fields.update_mtime else None,
         )
+        if fh is not None and fields.update_size:
+            self._find_kept(fh)
         with trio.CancelScope(shield=True):
             attributes = await view.set_attributes(node, wanted)
         return _entry(attributes)
@@ -252,19 +257,31 @@ class Operations(pyfuse3.Operations):
         opened = view.open(node, write=write, truncate=truncate)
         view.opened(node)
         return pyfuse3.FileInfo(
-            fh=_handle(inode, flags),
+            fh=_handle(inode, flags, opened.losses),
             direct_io=opened.direct,
             keep_cache=opened.keep_cache,
         )
 
+    def _find_handle(self, fh: int) -> tuple[View, int]:
+        return self._find((fh & _NO_LOSSES) >> _BITS)
+
+    def _find_kept(self, fh: int) -> tuple[View, int]:
+        """Raises `StorageError` when what was written through the handle may be lost."""
+        view, node = self._find_handle(fh)
+        if view.is_lost(node, fh >> _LOSSES):
+            raise StorageError(
+                "what was written to an open file is lost; it has to be closed and written again"
+            )
+        return view, node
+
     @guarded
     async def read(self, fh: int, off: int, size: int) -> bytes:
-        view, node = self._find(fh >> _BITS)
+        view, node = self._find_handle(fh)
         return view.read(node, off, size)
 
     @guarded
     async def write(self, fh: int, off: int, buf: bytes) -> int:
-        view, node = self._find(fh >> _BITS)
+        view, node = self._find_kept(fh)
         with trio.CancelScope(shield=True):
             written = await view.write(node, off, buf, at_end=bool(fh & _APPENDS))
         return written
@@ -272,21 +289,21 @@ class Operations(pyfuse3.Operations):
     @guarded
     async def flush(self, fh: int) -> None:
         if fh & _WRITES:
-            view, node = self._find(fh >> _BITS)
+            view, node = self._find_kept(fh)
             with trio.CancelScope(shield=True):
                 await view.flush(node)
 
     @guarded
     async def fsync(self, fh: int, datasync: bool) -> None:
-        view, node = self._find(fh >> _BITS)
+        view, node = self._find_kept(fh)
         with trio.CancelScope(shield=True):
             await view.sync(node)
 
     @guarded
     async def release(self, fh: int) -> None:
-        view, node = self._find(fh >> _BITS)
+        view, node = self._find_handle(fh)
         view.closed(node)
-        if fh & _WRITES:
+        if fh & _WRITES and not view.is_lost(node, fh >> _LOSSES):
             with trio.CancelScope(shield=True):
                 await view.release(node)
 
@@ -334,11 +351,11 @@ class Operations(pyfuse3.Operations):
         return _entry(attributes)
 
 
-def _handle(inode: int, flags: int) -> pyfuse3.FileHandleT:
+def _handle(inode: int, flags: int, losses: int = 0) -> pyfuse3.FileHandleT:
     """Of a file opened with `flags`. One that can be mapped never appends: its pages have a place."""
     writes = _WRITES if is_writing(flags) else 0
     appends = _APPENDS if flags & os.O_APPEND and flags & os.O_ACCMODE == os.O_WRONLY else 0
-    return pyfuse3.FileHandleT(inode << _BITS | writes | appends)
+    return pyfuse3.FileHandleT(losses << _LOSSES | inode << _BITS | writes | appends)
 
 
 def _entry(attributes: Attributes) -> pyfuse3.EntryAttributes:

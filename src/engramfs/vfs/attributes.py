@@ -41,6 +41,7 @@ class Opened(msgspec.Struct, frozen=True, gc=False):
 
     keep_cache: bool  # its cached pages are still good
     direct: bool = False  # its size is not known beforehand: no page cache at all
+    losses: int = 0  # how often bytes of it were lost before, at most 3 (see `unrecorded`)
 
 
 class Listed(msgspec.Struct, frozen=True, gc=False):

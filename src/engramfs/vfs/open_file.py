@@ -2,7 +2,6 @@
 
 import trio
 
-from engramfs.errors import StorageError
 from engramfs.vfs.node import Node
 from engramfs.vfs.spool import Spool
 
@@ -16,14 +15,6 @@ class OpenFile:
         self.writers = 0
         self.spool: Spool | None = None
         self.frozen: trio.Event | None = None  # set when a large content has been recorded
-        self.lost = False  # bytes that an earlier worker had are gone
-
-    def check_not_lost(self) -> None:
-        """Raises `StorageError` until whoever had the file open has closed it."""
-        if self.lost:
-            raise StorageError(
-                "what was written to an open file is lost; it has to be closed and written again"
-            )
 
     def fresh(self) -> Spool | None:
         """The spool, if what it holds is what this view shows: dirty, or still the head's content."""

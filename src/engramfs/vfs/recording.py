@@ -57,7 +57,6 @@ class Recorder:
         if file.frozen is not None:
             await file.thawed()
         self._view.check_open()
-        file.check_not_lost()
         spool = self._spool(file)
         if at_end and offset != spool.size:
             if spool.is_repeated(offset, data):
@@ -89,7 +88,6 @@ class Recorder:
         file = file or self._view.file(node.id)
         if file.frozen is not None:
             await file.thawed()
-        file.check_not_lost()
         if size == 0:
             self.empty(file)
         else:
@@ -139,9 +137,6 @@ class Recorder:
 
     def discard(self, file: OpenFile) -> None:
         """Give the spool up, recorded or not."""
-        if file.lost:
-            file.lost = False
-            self._store.resources.unrecorded.discard(self._view.inode(file.node.id))
         if file.spool is not None:
             self._store.dirty.discard(file.spool)
             file.close()
@@ -156,7 +151,6 @@ class Recorder:
         while file.frozen is not None:
             await file.thawed()
         self._view.check_open()
-        file.check_not_lost()
         node, spool = file.node, file.spool
         if spool is None or not spool.dirty:
             if not node.born and node.places:

@@ -80,7 +80,7 @@ def _lose_the_rest(filesystem: Filesystem, found: set[int]) -> None:
         view = filesystem.views.get(inode >> NODE_BITS)
         is_lost = False
         if inode not in found and isinstance(view, WritableView):
-            with contextlib.suppress(NoEntry):  # it was removed, and nobody has it open
+            with contextlib.suppress(NoEntry):
                 view.lose(inode & NODE_MASK)
                 is_lost = True
         if not is_lost:

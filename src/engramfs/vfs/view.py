@@ -146,6 +146,10 @@ class View:
     def check_writable(self) -> None:
         raise ReadOnly
 
+    def is_lost(self, _node: int, _losses: int) -> bool:
+        """Whether a descriptor that was opened after so many losses may have written what is lost."""
+        return False
+
     def _not_served(self, what: str) -> Unsupported:
         return Unsupported(f"{type(self).__name__} does not serve {what}")
 

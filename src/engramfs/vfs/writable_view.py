@@ -60,6 +60,7 @@ class WritableView(LiveView):
         self.revoked = False
         self._recorder = Recorder(self)
         self._message = MessageAttribute(store, number, author)
+        self._unrecorded = store.resources.unrecorded
         self._before = DoneBefore(store.resources.repeated, store.tree, number)
 
     # Showing
@@ -298,13 +299,13 @@ class WritableView(LiveView):
             raise IsDirectory
         if write or truncate:
             self.check_writable()
-            if node in self.files:
-                self.files[node].check_not_lost()
         if write:
+            self._unrecorded.check_can_be_opened(self.inode(node))
             self._opened(known)
         if truncate:
             self._recorder.empty(self.files.get(node) or self._opened(known))
-        return Opened(keep_cache=self._pages_are_good(node) and not truncate)
+        losses = self._unrecorded.losses(self.inode(node))
+        return Opened(keep_cache=self._pages_are_good(node) and not truncate, losses=losses)
 
     def _opened(self, node: Node) -> OpenFile:
         file = self.files.get(node.id)
@@ -323,25 +324,24 @@ class WritableView(LiveView):
         return file
 
     def lose(self, node: int) -> None:
-        """What an earlier worker had of an open file is gone: whoever has it open is told."""
-        file = self.file(node)
-        file.lost = True
+        """What an earlier worker had of an open file is gone: whoever has it open is told.
+
+        Raises `NoEntry` when it was removed, and nobody has it open.
+        """
+        path = printable(self.tree.path_of(self.node(node)))
+        self._unrecorded.lose(self.inode(node))
         self.pages_are_void(node)
-        path = printable(self.tree.path_of(file.node))
         self.store.remember(
             f"what session {self.author.session} had written to {path} and not closed is lost"
         )
+
+    def is_lost(self, node: int, losses: int) -> bool:
+        return losses < self._unrecorded.losses(self.inode(node))
 
     def pages_are_void(self, node: int) -> None:
         """The content is not what the kernel makes of what was written here."""
         self.stale.add(node)
         self.store.resources.invalidator.inode_changed(self.inode(node), content=True)
-
-    def forgotten(self, node: int) -> None:
-        file = self.files.get(node)
-        if file is not None and file.lost:
-            self._recorder.discard(self.files.pop(node))
-        super().forgotten(node)
 
     async def thawed(self, node: int) -> None:
         """Before `open` with `truncate`: a content that is being recorded stays whole until it is."""
@@ -379,8 +379,7 @@ class WritableView(LiveView):
         file.writers -= 1
         if file.writers > 0:
             return
-        if not file.lost:
-            await self._recorder.record(file)  # an mmap may have written after the last close
+        await self._recorder.record(file)  # an mmap may have written after the last close
         if file.writers <= 0 and self.files.get(node) is file:
             self._recorder.discard(file)
             del self.files[node]
@@ -395,6 +394,7 @@ class WritableView(LiveView):
                 self._drop_names(file.node)
         self.revoked = True
         self.files.clear()
+        self._unrecorded.end(self.number)
         self.tree.drop_scratch(self.number)
         self._message.forget()
         super().close()
