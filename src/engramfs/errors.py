@@ -5,6 +5,7 @@
     │   ├── InvalidName         EINVAL     exit 2  invalid_name
     │   └── ConfigurationError  EINVAL     exit 2  configuration
     ├── NotFound                ENOENT     exit 3  not_found
+    │   └── Redacted            ENODATA    exit 3  redacted
     ├── Conflict                EEXIST     exit 4  conflict
     │   ├── AlreadyExists       EEXIST     exit 4  exists
     │   ├── Stale               ESTALE     exit 4  stale
@@ -69,6 +70,13 @@ class NotFound(EngramError):
     errno = errno.ENOENT
     exit_code = 3
     code = "not_found"
+
+
+class Redacted(NotFound):
+    """The content was taken out of the history; that it was there is all that is known."""
+
+    errno = errno.ENODATA
+    code = "redacted"
 
 
 class Conflict(EngramError):

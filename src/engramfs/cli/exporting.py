@@ -62,6 +62,8 @@ def _export_tree(invocation: Invocation, reference: str, directory: str) -> None
         return
     size = format_size(exported.bytes)
     invocation.output.line(("exported", "green"), f"{store.name}@{number}", f"{exported.files:,} files", size)
+    if exported.redacted:
+        invocation.output.note(f"{exported.redacted} files were redacted, and are left out")
     if exported.without_xattrs:
         invocation.output.note(
             f"{exported.without_xattrs} lost their attributes, which {directory} cannot keep"

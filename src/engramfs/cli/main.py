@@ -37,6 +37,7 @@ MODULES = {
         "restart": "restart",
         "restore": "restore",
         "note": "note",
+        "redact": "redact",
         "stat": "stat",
         "verify": "verify",
         "backup": "backup",

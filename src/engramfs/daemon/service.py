@@ -19,6 +19,7 @@ from engramfs.daemon.config import Config
 from engramfs.daemon.control import Handler, Notify, Peer
 from engramfs.daemon.handover import RESTART
 from engramfs.daemon.history_methods import HistoryMethods
+from engramfs.daemon.redacting import RedactionMethods
 from engramfs.daemon.session_methods import SessionMethods
 from engramfs.daemon.sessions import Sessions, graft_store
 from engramfs.daemon.switching import Settled
@@ -53,6 +54,7 @@ class Service:
         self._history_methods = HistoryMethods(self._committer, filesystem)
         self._sessions = sessions
         self._session_methods = SessionMethods(filesystem, sessions, config, mount, settled)
+        self._redaction_methods = RedactionMethods(self._repository, filesystem, settled)
         self._config = config
         self._mount = mount
         self._stop = stop
@@ -73,6 +75,7 @@ class Service:
             "stop": self.stop,
             **self._session_methods.methods(),
             **self._history_methods.methods(),
+            **self._redaction_methods.methods(),
         }
 
     # The daemon

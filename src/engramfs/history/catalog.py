@@ -124,7 +124,7 @@ def every(reader: Reader, prefix: str = "") -> Iterator[Store]:
 def delete(writer: Writer, store: Store) -> None:
     """Remove a store, its tree and its history. Blobs stay until they are collected: others may use them."""
     prefix = keys.u32(store.id)
-    for table in (Table.LIVE, Table.HISTORY, Table.NODES, Table.CHANGES, Table.VERSIONS):
+    for table in (Table.LIVE, Table.HISTORY, Table.NODES, Table.CHANGES, Table.VERSIONS, Table.REDACTED):
         for key in [key for key, _ in writer.scan(table, prefix, keys.after(prefix))]:
             writer.delete(table, key)
     writer.delete(Table.HEADS, prefix)

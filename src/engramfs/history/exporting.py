@@ -31,11 +31,15 @@ _PARTS = 8  # parts of a file in one read transaction
 
 
 class Exported(msgspec.Struct, frozen=True):
-    """What was written. `without_xattrs` counts entries whose attributes the filesystem there cannot keep."""
+    """What was written. `without_xattrs` counts entries whose attributes the filesystem there cannot keep.
+
+    `redacted` counts files that are not there, since their content was taken out of the history.
+    """
 
     files: int
     bytes: int
     without_xattrs: int
+    redacted: int = 0
 
 
 def export(
@@ -55,7 +59,7 @@ def export(
     _prepare(directory)
     export = _Export(repository, store, directory, entries)
     export.write(progress)
-    return Exported(export.files, export.bytes, export.without_xattrs)
+    return Exported(export.files, export.bytes, export.without_xattrs, export.redacted)
 
 
 def _prepare(directory: bytes) -> None:
@@ -88,7 +92,8 @@ class _Export:
         self._engine = repository.engine
         self._store = store
         self._directory = directory
-        self._entries = entries
+        self._entries = [(path, entry) for path, entry in entries if not entry.is_redacted]
+        self.redacted = len(entries) - len(self._entries)
         self._first: dict[int, bytes] = {}  # node → where its first name was written
         self.files = 0
         self.bytes = 0

@@ -1,8 +1,10 @@
 """An old tree, directory or file becomes the head again, as a new version."""
 
+from collections.abc import Iterator
+
 import msgspec
 
-from engramfs.errors import Conflict, NotFound
+from engramfs.errors import Conflict, NotFound, Redacted
 from engramfs.history.commit import Commit
 from engramfs.history.graft import Wanted, graft
 from engramfs.history.tree import HeadTree, Tree, resolve, tree_at, walk
@@ -27,6 +29,8 @@ def plan(
 ) -> Commit:
     """The commit that makes `path` (None or empty: everything) what it was in version `number`.
 
+    What was redacted since stays as it is now.
+
     Files and directories that are still there keep their node; others get back the one that they had, if
     it is free. Directories above `path` that are gone come back too, with nothing else in them. Modes and
     mtimes are those of then. Without a difference there are no changes, so no version. `reader` must be
@@ -37,14 +41,17 @@ def plan(
     """
     path = b"/".join(name for name in (path or b"").split(b"/") if name not in (b"", b"."))
     tree = tree_at(reader, store, number)
-    if resolve(tree, path) is None:
+    entry = resolve(tree, path)
+    if entry is not None and entry.is_redacted:
+        raise Redacted(f"{printable(path)} in {store.name}@{number} was redacted; it cannot be restored")
+    if entry is None:
         raise NotFound(
             f"{printable(path)} is not in {store.name}@{number}; engramfs log {store.name} {printable(path)} "
             "shows the versions that have it"
         )
     scope, parent = _place(reader, store, path)
     wanted = [_wanted(where, entry, now) for where, entry in _missing_above(tree, scope, path)]
-    wanted += [_wanted(where, entry, now) for where, entry in walk(tree, path)]
+    wanted += _below(tree, HeadTree(reader, store), path, now)
     grafted = graft(reader, store, scope, parent, wanted, times=False)
     suffix = b":" + path if path else b""
     message = message or f"restore of {store.name}@{number}{printable(suffix)}"
@@ -81,6 +88,16 @@ def _missing_above(tree: Tree, scope: bytes, path: bytes) -> list[tuple[bytes, E
         if entry is not None:
             found.append((where, entry))
     return found[::-1]
+
+
+def _below(tree: Tree, head: HeadTree, path: bytes, now: int) -> Iterator[Wanted]:
+    """The old tree at and below `path`; with what is there now in the places of redacted files."""
+    for where, entry in walk(tree, path):
+        if not entry.is_redacted:
+            yield _wanted(where, entry, now)
+        else:
+            for place, present in walk(head, where):
+                yield Wanted(place, present, present.node)
 
 
 def _wanted(path: bytes, entry: Entry, now: int) -> Wanted:

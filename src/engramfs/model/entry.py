@@ -8,6 +8,7 @@ import msgspec
 ROOT_NODE = 1  # the node id of a store's root directory
 NODE_MASK = (1 << 40) - 1
 NODE_BITS = 40  # of a node id; an inode number is view number << NODE_BITS | node id
+REDACTED = b""  # in the place of the digest of a file whose content was taken out of the history
 EMPTY_DIGEST = bytes.fromhex("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
 
 
@@ -44,6 +45,19 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     @property
     def st_mode(self) -> int:
         return _TYPE_BITS[self.kind] | self.mode
+
+    @property
+    def is_redacted(self) -> bool:
+        """Whether only the name, the size and the times of a file are left. Never so at the head."""
+        return self.kind is Kind.FILE and self.digest == REDACTED
+
+    def redacted(self) -> "Entry":
+        """What stays of a file or symlink: it is a file of that size which nobody can read."""
+        return msgspec.structs.replace(self, kind=Kind.FILE, digest=REDACTED, target=b"", xattrs=())
+
+    def holds(self, other: "Entry") -> bool:
+        """Whether it is another name of, or as good as, the content of `other`: a file's or a symlink's."""
+        return self.kind is other.kind and self.digest == other.digest and self.target == other.target
 
     def looks_like(self, other: "Entry | None") -> bool:
         """Whether a person would see no difference but times: then no version is owed.

@@ -6,9 +6,14 @@ from engramfs.model.author import Author
 
 
 class Redaction(msgspec.Struct, frozen=True, array_like=True):
-    """Who took content out of a version, when and why. Path and digest are gone, so they are not here."""
+    """Who took content out of a version, when and why. Path and digest are gone, so they are not here.
+
+    A version that came after one from which a content was taken names it as what was there before. It has
+    a redaction too, though none of its own content went.
+    """
 
     time: int  # nanoseconds since 1970
     author: Author
     reason: str
     changes: int  # how many changes of the version lost path and content
+    remaining: bytes = b""  # digest of the changes as this left them, in the place of the header's

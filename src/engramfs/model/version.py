@@ -33,6 +33,16 @@ class Change(msgspec.Struct, frozen=True, array_like=True):
     from_path: bytes | None = None  # of a rename
     from_digest: bytes = b""  # content before, when it was another
 
+    @property
+    def is_redacted(self) -> bool:
+        """Whether path and content were taken out of it. The root has no path either, as a directory."""
+        return self.path == b"" and self.kind is not Kind.DIRECTORY
+
+    def redacted(self) -> "Change":
+        """What stays: that something was created, modified, renamed or deleted."""
+        from_path = None if self.from_path is None else b""
+        return msgspec.structs.replace(self, path=b"", digest=b"", from_path=from_path, from_digest=b"")
+
 
 class Version(msgspec.Struct, frozen=True, array_like=True):
     """The header of one immutable point of a store."""

@@ -16,8 +16,8 @@ from enum import IntEnum
 
 import zstandard
 
-from engramfs.errors import Corrupt
-from engramfs.model.entry import EMPTY_DIGEST
+from engramfs.errors import Corrupt, Redacted
+from engramfs.model.entry import EMPTY_DIGEST, REDACTED
 from engramfs.storage import keys
 from engramfs.storage.protocol import Reader, Table, Writer
 
@@ -86,7 +86,9 @@ def put_bytes(writer: Writer, digest: bytes, content: bytes) -> None:
 
 
 def part(reader: Reader, digest: bytes, number: int) -> bytes:
-    """One part of a content. Raises `Corrupt` when it is missing or damaged."""
+    """One part of a content. Raises `Corrupt` when it is missing or damaged, and `Redacted`."""
+    if digest == REDACTED:
+        raise Redacted("the content was redacted")
     value = reader.get(Table.BLOBS, keys.blob(digest, number))
     if value is None:
         raise Corrupt(f"blob {digest.hex()} is missing part {number}; run engramfs verify")

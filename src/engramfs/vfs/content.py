@@ -34,6 +34,11 @@ class Contents:
         start = offset - first * blobs.PART
         return whole if not start and len(whole) == end - offset else whole[start : start + end - offset]
 
+    def forget(self, digest: bytes) -> None:
+        """Keep nothing of a content."""
+        for key in [key for key in self._parts if key[0] == digest]:
+            del self._parts[key]
+
     def _part(self, entry: Entry, number: int) -> bytes:
         key = (entry.digest, number)
         part = self._parts.get(key)

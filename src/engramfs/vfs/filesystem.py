@@ -26,7 +26,7 @@ from engramfs.vfs.resources import Resources
 from engramfs.vfs.synthetic import SyntheticView
 from engramfs.vfs.versions_view import VersionsView, ViewStatus
 from engramfs.vfs.view import View
-from engramfs.vfs.view_numbers import ViewNumbers
+from engramfs.vfs.view_numbers import Key, ViewNumbers
 from engramfs.vfs.writable_view import WritableView
 
 _COMPACT = 16 << 20  # bytes of journal from which on it is worth rewriting
@@ -112,6 +112,10 @@ class Filesystem:
             files=disk.f_files - disk.f_ffree,
             free_files=disk.f_favail,
         )
+
+    def unmade_views(self) -> list[tuple[int, Key]]:
+        """The numbers and keys of views that an earlier worker showed and that nobody asked for since."""
+        return [(number, key) for number, key in self._numbers.items() if number not in self.views]
 
     # Stores
 

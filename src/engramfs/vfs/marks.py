@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from engramfs.errors import Corrupt, NotFound
 from engramfs.history import log
-from engramfs.model.entry import Entry, Kind
+from engramfs.model.entry import Entry
 from engramfs.model.names import printable
 from engramfs.model.store import Store
 from engramfs.storage import keys
@@ -22,7 +22,7 @@ def of_place(
     A name that no version has yet (it was created a moment ago) has no version and no author.
     """
     found = {MARKS + b"store": store.name.encode()}
-    if entry.kind is Kind.FILE:
+    if entry.digest:
         found[MARKS + b"sha256"] = entry.digest.hex().encode()
     with engine.reading() as reader:
         number = newest

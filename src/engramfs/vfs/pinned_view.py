@@ -1,12 +1,21 @@
 """A store at one version: pinned attachments, and the directories of `.versions`.
 
 Nothing here ever changes, so the kernel may keep what it was told for as long as it likes. Entries come
-straight from the log, and are kept only while the kernel holds their inode.
+straight from the log, and are kept only while the kernel holds their inode. The exceptions are a redaction,
+after which `engramfs.vfs.redacted` has everybody look again, and retention, which ends a view.
 """
 
 import contextlib
 
-from engramfs.errors import InvalidArgument, IsDirectory, NameTooLong, NoEntry, NotDirectory, ReadOnly
+from engramfs.errors import (
+    InvalidArgument,
+    IsDirectory,
+    NameTooLong,
+    NoEntry,
+    NotDirectory,
+    ReadOnly,
+    Redacted,
+)
 from engramfs.history.tree import VersionTree
 from engramfs.model.entry import ROOT_NODE, Entry, Kind
 from engramfs.model.names import MAX_PART
@@ -99,8 +108,11 @@ class PinnedView(View):
     def open(self, node: int, *, write: bool, truncate: bool) -> Opened:
         if write or truncate:
             raise ReadOnly
-        if self.entry(node).kind is Kind.DIRECTORY:
+        entry = self.entry(node)
+        if entry.kind is Kind.DIRECTORY:
             raise IsDirectory
+        if entry.is_redacted:
+            raise Redacted(f"{self.store.name}@{self.version} has that file no more, it was redacted")
         return Opened(keep_cache=True)
 
     def read(self, node: int, offset: int, size: int) -> bytes:

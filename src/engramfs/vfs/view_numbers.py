@@ -57,6 +57,9 @@ class ViewNumbers:
         """The key of the view with this number, or None."""
         return self._keys.get(number)
 
+    def items(self) -> list[tuple[int, Key]]:
+        return list(self._keys.items())
+
     def below(self, number: int) -> list[int]:
         """The numbers of `.versions` of the view with this number, and of what was entered there."""
         versions = self._numbers.get(("versions", number))

@@ -96,7 +96,8 @@ class Book:
                 next_node += old is None
                 known[where] = entry
                 rows.append(RowChange(above.node, names[depth - 1], entry))
-                changes.append(change(ChangeKind.MODIFIED if old else ChangeKind.CREATED, where, entry))
+                made = change(ChangeKind.MODIFIED if old else ChangeKind.CREATED, where, entry)
+                changes.append(replace(made, from_digest=old.digest if old else b""))
         return self.commit(*rows, changes=changes, contents=contents)
 
     def remove(self, *paths: str) -> Version:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from engramfs.history import catalog
+from engramfs.history.redaction import redactions
 from engramfs.history.tree import HeadTree, VersionTree, decode_entry, default_root, places
 from engramfs.history.verify.batches import in_batches
 from engramfs.history.verify.contents import Contents, Reference
@@ -81,6 +82,8 @@ class Rows:
             then = default_root(self._store.created)
         if not entry.looks_like(then):
             yield "the head is not what the newest version says"
+        if entry.is_redacted:
+            yield "it is a file without a digest"
         if entry.kind is not Kind.DIRECTORY:
             names = sum(1 for _ in places(reader, self._store.id, tree, entry.node))
             if names != entry.links:
@@ -121,10 +124,16 @@ class Rows:
             if entry is not None:
                 for problem in self._entry_problems(reader, head, parent, name, entry):
                     self._problem(number, parent, name, entry, problem)
+                if entry.is_redacted and not self._may_be_redacted(reader, head, number):
+                    self._problem(number, parent, name, entry, "it is a file without a digest")
             if key[:-8] != stem:
                 stem = key[:-8]
                 if newest.lookup(parent, name) is not None and tree.lookup(parent, name) is None:
                     self._problem(head.number, parent, name, None, "it is missing at the head")
+
+    def _may_be_redacted(self, reader: Reader, head: Head, number: int) -> bool:
+        """Of versions that retention removed, the redactions went too."""
+        return number < head.oldest or bool(redactions(reader, self._store.id, number))
 
     # Every row
 
@@ -149,8 +158,8 @@ class Rows:
             yield f"node {entry.node} does not know that it has this name"
         if not ROOT_NODE <= entry.node < head.next_node:
             yield f"its node id {entry.node} was never given out"
-        if entry.kind is Kind.FILE and len(entry.digest) != _DIGEST:
-            yield "it is a file without a digest"
+        if entry.kind is Kind.FILE and entry.digest and len(entry.digest) != _DIGEST:
+            yield "it is a file with half a digest"
 
     def _problem(
         self, number: int | None, parent: int, name: bytes, entry: Entry | None, problem: str

@@ -1,0 +1,107 @@
+"""A secret that an agent wrote through a mount is taken out: of the history, and of what the kernel keeps."""
+
+import errno
+import os
+
+import pytest
+
+from ..harness.daemon import Place
+
+SECRET = b"the password is hunter2\n"
+GONE = {errno.ENODATA, errno.ENOENT, errno.ESTALE}
+
+
+def redact(place: Place, number: int, path: str, *more: str) -> dict[str, object]:
+    document: dict[str, object] = place.daemon.json(
+        "redact", place.store, str(number), path, "--reason", "a secret", *more
+    )
+    return document
+
+
+def failed(place: Place, call: str, *arguments: object) -> int | None:
+    with pytest.raises(OSError, match=r".") as caught:
+        place.inside.call(call, *arguments)
+    return caught.value.errno
+
+
+def test_the_head_is_refused_and_after_a_new_version_nobody_reads_it_any_more(place: Place) -> None:
+    place.write("notes", SECRET)
+    refused = place.daemon.command("redact", place.store, "1", "notes", "--reason", "a secret")
+    assert (refused.code, "notes" in refused.err, len(refused.err.splitlines())) == (5, True, 1)
+    place.write("notes", b"clean\n")
+    place.daemon.barrier()
+    assert place.read(".versions/1/notes") == SECRET
+    document = redact(place, 1, "notes")
+    assert (document["versions"], document["standing"]) == ([1, 2], [])
+    assert failed(place, "read", place.path(".versions/1/notes")) in GONE
+    assert place.read("notes") == b"clean\n"
+    assert place.read(".versions/2/notes") == b"clean\n"
+    shown = place.daemon.command("show", f"{place.store}@1:notes")
+    assert (shown.code, "redacted" in shown.err) == (3, True)
+    restored = place.daemon.command("restore", f"{place.store}@1", "notes")
+    assert (restored.code, "redacted" in restored.err) == (3, True)
+    assert [len(version["changes"]) for version in place.log()] == [1, 1]
+
+
+def test_what_is_open_or_cached_of_a_pinned_version_shows_no_stale_bytes(place: Place) -> None:
+    place.write("notes", SECRET * 10_000)
+    place.write("secret", SECRET)
+    place.daemon.barrier()
+    place.write("notes", b"clean\n")
+    place.inside.call("os.unlink", place.path("secret"))
+    place.daemon.barrier()
+    opened = place.daemon.json("session", "open", "--attach", f"{place.store}@1=/mnt/memory/pinned:read_only")
+    root = f"{place.root}-pinned"
+    place.inside.call("os.makedirs", root, exist_ok=True)
+    place.daemon.ok("attach", opened["id"], "--root", root)
+    try:
+        pinned = f"{root}/mnt/memory/pinned"
+        held = []
+        for path in (f"{pinned}/notes", f"{pinned}/secret", place.path(".versions/1/notes")):
+            assert place.inside.call("read", path).startswith(SECRET)
+            held.append(place.inside.call("os.open", path, os.O_RDONLY))
+        redact(place, 1, "notes")
+        redact(place, 1, "secret")
+        for descriptor in held:
+            assert failed(place, "os.pread", descriptor, 100, 0) in GONE
+            place.inside.call("os.close", descriptor)
+        assert failed(place, "read", f"{pinned}/notes") in GONE
+        assert failed(place, "read", f"{pinned}/secret") == errno.ENOENT
+        assert place.inside.call("names", pinned) == ["notes"]
+    finally:
+        place.inside.shell(f"umount -R -l {root}/*/* {root}/* 2>/dev/null || true")
+        place.daemon.ok("session", "close", opened["id"])
+
+
+def test_what_is_not_sealed_yet_is_sealed_before(place: Place) -> None:
+    place.write("notes", SECRET)
+    place.daemon.barrier()
+    place.write("notes", b"clean\n")
+    assert redact(place, 1, "notes")["versions"] == [1, 2]
+
+
+def test_where_it_still_is_is_said_and_everywhere_takes_it_there_too(place: Place) -> None:
+    for name in ("a", "b"):
+        place.write(name, SECRET)
+    place.daemon.barrier()
+    for name in ("a", "b"):
+        place.write(name, b"clean\n")
+    document = redact(place, 1, "a")
+    assert document["standing"] == [{"store": place.store, "version": 1, "path": "b"}]
+    assert redact(place, 1, "b", "--everywhere")["standing"] == []
+    assert failed(place, "read", place.path(".versions/1/b")) in GONE
+
+
+def test_another_worker_drops_what_the_kernel_was_told_by_the_one_before(place: Place) -> None:
+    place.write("notes", SECRET)
+    place.daemon.barrier()
+    place.write("notes", b"clean\n")
+    place.daemon.barrier()
+    path = place.path(".versions/1/notes")
+    assert place.read(".versions/1/notes") == SECRET
+    held = place.inside.call("os.open", path, os.O_RDONLY)
+    place.daemon.ok("restart")
+    redact(place, 1, "notes")
+    assert failed(place, "os.pread", held, 100, 0) in GONE
+    place.inside.call("os.close", held)
+    assert failed(place, "read", path) in GONE
