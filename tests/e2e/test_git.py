@@ -78,3 +78,28 @@ def test_what_agents_did_through_a_mount_is_in_git_version_by_version(place: Pla
     actor = place.agent.replace("agent", "actor")
     author = git(directory, "log", "-1", "--format=%an <%ae>").decode().strip()
     assert author == f"{place.agent} for {actor} <{place.agent}+{actor}@engramfs>"
+
+
+def test_commits_are_imported_while_a_daemon_serves_the_store(place: Place) -> None:
+    directory = place.daemon.directory / f"{place.agent}-work"
+    directory.mkdir()
+    git(directory, "init", "-q", "-b", "main")
+    identity = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
+    for number in range(3):
+        (directory / "file").write_bytes(b"%d" % number)
+        (directory / f"f{number}").write_bytes(os.urandom(3 << 20) if number == 1 else b"")
+        git(directory, "add", "-A")
+        git(directory, *identity, "commit", "-q", "-m", f"number {number}")
+    done = place.daemon.json("import", "--git", str(directory), place.store)
+    assert done == {"versions": 3, "version": 3, "skipped": []}
+    assert place.read("file") == b"2"
+    assert place.read("f1") == (directory / "f1").read_bytes()
+    assert place.read(".versions/1/file") == b"0"
+    place.write("file", b"agent")
+    (directory / "file").write_bytes(b"3")
+    git(directory, *identity, "commit", "-q", "-a", "-m", "number 3")
+    refused = place.daemon.command("import", "--git", str(directory), place.store)
+    assert (refused.code, place.read("file")) == (4, b"agent")
+    place.daemon.ok("import", "--git", str(directory), place.store, "--over")
+    assert place.read("file") == b"3"
+    assert [version["author"]["actor"] for version in place.log()][:3] == ["Ann"] * 3

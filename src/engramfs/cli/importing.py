@@ -1,4 +1,4 @@
-"""`engramfs import STORE DIR`: a whole tree as one version."""
+"""`engramfs import STORE DIR`: a whole tree as one version; `--git DIR`: the commits of a repository."""
 
 import os
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,7 @@ from engramfs.cli.arguments import must_be_directory, now, store_argument
 from engramfs.cli.command import Command
 from engramfs.cli.invocation import Invocation, pass_invocation
 from engramfs.cli.versions import print_recorded
+from engramfs.errors import UsageError
 
 if TYPE_CHECKING:
     from engramfs.cli.output import Progress
@@ -18,11 +19,41 @@ if TYPE_CHECKING:
 
 @click.command("import", cls=Command, short_help="Make a store hold what a directory holds.")
 @store_argument
-@click.argument("directory", type=click.Path(), metavar="DIR")
+@click.argument("directory", required=False, type=click.Path(), metavar="[DIR]")
 @click.option("-m", "--message", default="", metavar="TEXT", help="What this version is about.")
+@click.option("--git", "repository", type=click.Path(), metavar="DIR", help="Make each commit a version.")
+@click.option("--ref", default="HEAD", metavar="REF", help="With --git, which branch; default what HEAD is.")
+@click.option("--over", is_flag=True, help="With --git, undo what the store changed since, too.")
 @pass_invocation
-def command(invocation: Invocation, name: str, directory: str, message: str) -> None:
-    """Make STORE hold what DIR holds, as one version."""
+def command(
+    invocation: Invocation,
+    name: str,
+    directory: str | None,
+    message: str,
+    repository: str | None,
+    ref: str,
+    over: bool,
+) -> None:
+    """Make STORE hold what DIR holds, as one version.
+
+    With --git, every commit of the branch, along its first parents, becomes a version; run again, what is
+    new.
+    """
+    if (directory is None) == (repository is None):
+        raise UsageError("what from? give DIR for its files, or --git DIR for the commits of a repository")
+    if repository is not None:
+        if message:
+            raise UsageError("commits have messages of their own; leave out -m with --git")
+        from engramfs.cli.git_import import import_history
+
+        import_history(invocation, name, must_be_directory(repository), ref, over=over)
+    elif directory is not None:
+        if over or ref != "HEAD":
+            raise UsageError("--over and --ref are about a git repository; give --git DIR with them")
+        _import_tree(invocation, name, directory, message)
+
+
+def _import_tree(invocation: Invocation, name: str, directory: str, message: str) -> None:
     directory = must_be_directory(directory)
     with invocation.output.progress(f"importing {name}") as progress:
 

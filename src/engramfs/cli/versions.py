@@ -43,7 +43,7 @@ def summary(version: "Version", shown: Sequence[Change]) -> list[Cell]:
     if flags := flags_of(version):
         cells.append((f"[{flags}]", "red"))
     if version.message:
-        cells.append((version.message, "bold"))
+        cells.append((version.message.partition("\n")[0], "bold"))
     cells.extend((f"{change.op.label} {path_of(change)}", _COLOURS[change.op]) for change in shown)
     if version.change_count > len(shown):
         cells.append(f"and {version.change_count - len(shown):,} more")

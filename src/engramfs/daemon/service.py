@@ -17,6 +17,7 @@ from engramfs.daemon import deploying, stores
 from engramfs.daemon.committing import Committer, QueuedRepository, author_of
 from engramfs.daemon.config import Config
 from engramfs.daemon.control import Handler, Notify, Peer
+from engramfs.daemon.git_methods import GitMethods
 from engramfs.daemon.handover import RESTART
 from engramfs.daemon.history_methods import HistoryMethods
 from engramfs.daemon.redacting import RedactionMethods
@@ -51,6 +52,7 @@ class Service:
         self._repository = QueuedRepository(repository, filesystem)
         self._filesystem = filesystem
         self._committer = Committer(self._repository, filesystem)
+        self._git_methods = GitMethods(self._repository, self._committer)
         self._history_methods = HistoryMethods(self._committer, filesystem)
         self._sessions = sessions
         self._session_methods = SessionMethods(filesystem, sessions, config, mount, settled)
@@ -74,6 +76,7 @@ class Service:
             "restart": self.restart,
             "stop": self.stop,
             **self._session_methods.methods(),
+            **self._git_methods.methods(),
             **self._history_methods.methods(),
             **self._redaction_methods.methods(),
         }

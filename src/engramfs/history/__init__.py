@@ -8,8 +8,9 @@ log          versions and their changes, newest first
 diff         what differs between two trees
 graft        what makes the head equal to a wanted tree, below a path
 restore      an old tree or file becomes the head again
-importing    a plain directory becomes a store's tree (plain_directory, file_contents)
+importing    a plain directory becomes a store's tree (plain_directory, file_contents, stored_contents)
 exporting    a store's tree becomes a plain directory
+git          a store's history becomes a git repository, and the other way round
 verify       whether everything that was recorded is still so
 backup       a consistent copy while others write
 migration    a state directory of an older schema is brought to the present one

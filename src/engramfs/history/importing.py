@@ -13,10 +13,11 @@ from collections.abc import Callable, Collection, Iterator
 
 from engramfs.errors import FileTooLarge
 from engramfs.history.commit import Commit
-from engramfs.history.file_contents import FileContents, PutBlobs
+from engramfs.history.file_contents import FileContents
 from engramfs.history.graft import Wanted, graft, over_quota
 from engramfs.history.plain_directory import Found, scan
 from engramfs.history.repository import Repository
+from engramfs.history.stored_contents import PutBlobs
 from engramfs.history.tree import HeadTree, walk
 from engramfs.model.author import Author
 from engramfs.model.entry import Entry, Kind

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from engramfs.errors import Conflict, Corrupt, FileTooLarge, Full, NotFound, QuotaExceeded, UsageError
 from engramfs.history import exporting, importing
 from engramfs.history.commit import apply
-from engramfs.history.file_contents import PutBlobs
 from engramfs.history.repository import Repository
+from engramfs.history.stored_contents import PutBlobs
 from engramfs.history.verify import verify
 from engramfs.model.author import SYSTEM
 from engramfs.model.entry import Kind

@@ -47,7 +47,7 @@ def identity(author: Author) -> bytes:
     who = [part for part in (author.agent, author.actor) if part] or [author.label()]
     host = f"{author.tenant}.engramfs" if author.tenant else "engramfs"
     name = _NOT_IN_IDENTITY.sub("?", author.label())
-    mail = _NOT_IN_IDENTITY.sub("?", f"{'+'.join(who)}@{host}")
+    mail = _NOT_IN_IDENTITY.sub("?", f"{'+'.join(who)}@{host}".replace(" ", "."))
     return _bytes(f"{name} <{mail}>")
 
 

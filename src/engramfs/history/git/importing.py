@@ -1,0 +1,248 @@
+"""Commits become versions of a store: each makes the tree of the store that of the commit.
+
+The message of such a version names the commit, so a second run finds where to go on. A version is made when
+it is imported, so its time is that moment; that of the commit is in the message.
+
+    what the commit says
+
+    Git-Commit: 4b825dc6…
+    Git-Author: Ann Smith <ann@example.org>
+    Git-Date: 2026-01-31T12:00:00.000000000Z
+    Imported-By: root
+"""
+
+import re
+import tempfile
+from collections.abc import Collection, Iterator
+from typing import IO
+
+import msgspec
+
+from engramfs.errors import Conflict, FileTooLarge, QuotaExceeded, Unavailable, UsageError
+from engramfs.history import catalog, log
+from engramfs.history.commit import Commit
+from engramfs.history.git.fast_export import GitCommit, Written, commits
+from engramfs.history.graft import Wanted, graft
+from engramfs.history.log import one_line
+from engramfs.history.plain_directory import RESERVED
+from engramfs.history.repository import Repository
+from engramfs.history.stored_contents import StoredContents
+from engramfs.history.tree import HeadTree, VersionTree, walk
+from engramfs.model.author import Author
+from engramfs.model.entry import Entry, Kind
+from engramfs.model.names import MAX_PART, MAX_PATH, printable
+from engramfs.model.quantities import format_size
+from engramfs.model.store import Store
+from engramfs.model.times import format_time
+from engramfs.model.version import Version
+from engramfs.storage import blobs, keys
+from engramfs.storage.protocol import Reader
+
+_SECOND = 10**9
+_TARGET = 4095  # bytes of a symlink
+_SUBMODULE, _SYMLINK, _EXECUTABLE = b"160000", b"120000", b"100755"
+_TRAILER = re.compile(r"[A-Za-z][A-Za-z0-9-]*: .*")
+_IMPORTED = re.compile(r"^Git-Commit: ([0-9a-f]{40,64})$", re.MULTILINE)
+
+
+class Imported(msgspec.Struct, frozen=True):
+    """A commit, and the version that it became."""
+
+    commit: str
+    number: int
+
+
+def last_imported(reader: Reader, store: Store, known: Collection[str]) -> Imported | None:
+    """The newest version that one of the commits `known` became."""
+    for version in log.versions(reader, store.id):
+        identifier = imported_commit(version)
+        if identifier in known:
+            return Imported(identifier or "", version.number)
+    return None
+
+
+def imported_commit(version: Version) -> str | None:
+    """The id of the commit that `version` was made of, if it was."""
+    if version.via != "import":
+        return None
+    found = _IMPORTED.findall(version.message.rsplit("\n\n", 1)[-1])
+    return found[-1] if found else None
+
+
+def where_to_go_on(reader: Reader, store: Store, known: Collection[str], *, over: bool) -> Imported | None:
+    """What the import of a history with the commits `known` begins after; None: at its beginning.
+
+    Raises `Conflict`, unless `over`, when the head is not what one of them became.
+    """
+    last = last_imported(reader, store, known)
+    head = catalog.head(reader, store.id).number
+    if over or head == (last.number if last is not None else 0):
+        return last
+    newest = log.version(reader, store, head)
+    other = imported_commit(newest)
+    if other is not None:
+        raise Conflict(
+            f"{store.name} was made of the commit {other[:10]}, which this history does not have: it was "
+            "rewritten, or is another one; import into another store, or give --over"
+        )
+    raise _others_wrote(store, head)
+
+
+def _others_wrote(store: Store, head: int) -> Conflict:
+    return Conflict(
+        f"{store.name}@{head} did not come from the repository, and an import would undo what it changed; "
+        "import into another store, or give --over"
+    )
+
+
+class GitImport:
+    """Commits of a stream, one after another, for one store.
+
+    `base` is the version whose tree the first commit builds on; unless `over`, it has to be the head.
+    Use: for each of `commits`, commit what `plan` makes of it, and tell `done` the number of the version.
+    """
+
+    def __init__(
+        self, repository: Repository, store: Store, author: Author, base: int = 0, *, over: bool = False
+    ) -> None:
+        self._repository = repository
+        self._store = store
+        self._who = author.label()
+        self._contents = StoredContents(repository.engine, repository.transact)
+        self._blobs: dict[int, tuple[bytes, int]] = {}  # mark → digest and size
+        self._tree: dict[bytes, Entry] = {}  # files and symlinks of the last commit
+        self._expected = base
+        self._over = over
+        self.skipped: set[bytes] = set()  # submodules, and what is in the place of .versions
+        if base:
+            self._begin_with(base)
+
+    def _begin_with(self, number: int) -> None:
+        with self._repository.engine.reading() as reader:
+            for path, entry in walk(VersionTree(reader, self._store, number)):
+                if entry.kind is not Kind.DIRECTORY:
+                    self._tree[path] = msgspec.structs.replace(entry, node=0, origin=0, links=1)
+
+    def commits(self, stream: IO[bytes]) -> Iterator[GitCommit]:
+        """Every commit of the stream, once its contents are in the log."""
+        for commit in commits(stream, self._take):
+            if commit.parent is None:
+                self._tree = {}
+            for path in commit.removed:
+                self._tree.pop(path, None)
+            for written in commit.written:
+                self._write(written, commit.time * _SECOND)
+            self._contents.flush()
+            yield commit
+
+    def _take(self, mark: int, size: int, stream: IO[bytes]) -> None:
+        limit = self._store.limits.max_file_size
+        if size > limit:
+            raise FileTooLarge(
+                f"a file in a commit is {format_size(size)}, over the {format_size(limit)} that "
+                f"{self._store.name} allows (engramfs store set {self._store.name} --max-file-size)"
+            )
+        if size <= blobs.PART:
+            self._blobs[mark] = (self._contents.store_bytes(_exactly(stream, size)), size)
+            return
+        with tempfile.TemporaryFile(dir=self._repository.spool_path) as file:
+            left = size
+            while left:
+                part = _exactly(stream, min(left, blobs.PART))
+                file.write(part)
+                left -= len(part)
+            file.seek(0)
+            self._blobs[mark] = (self._contents.store(file, size, _spool_changed), size)
+
+    def _write(self, written: Written, mtime: int) -> None:
+        path = written.path
+        if written.mode == _SUBMODULE or path.split(b"/", 1)[0] == RESERVED or written.mark is None:
+            self._tree.pop(path, None)
+            self.skipped.add(path)
+            return
+        _check_path(path)
+        if written.mark not in self._blobs:
+            raise Unavailable(f"git gave no content for {printable(path)}; does git fsck find anything?")
+        digest, size = self._blobs[written.mark]
+        if written.mode == _SYMLINK:
+            target = self._contents.read(digest, size)
+            if not 0 < size <= _TARGET or b"\0" in target:
+                raise UsageError(f"the symlink {printable(path)} leads nowhere that a path can name")
+            self._tree[path] = Entry(0, Kind.SYMLINK, 0o777, size, mtime, mtime, target=target)
+        else:
+            mode = 0o755 if written.mode == _EXECUTABLE else 0o644
+            self._tree[path] = Entry(0, Kind.FILE, mode, size, mtime, mtime, digest)
+
+    def plan(self, commit: GitCommit, store: Store, now: int) -> Commit:
+        """The commit that makes the head what `commit` is. Raises `Conflict` when others wrote meanwhile."""
+        with self._repository.engine.reading() as reader:
+            head = catalog.head(reader, store.id)
+            if head.number != self._expected and not self._over:
+                raise _others_wrote(store, head.number)
+            root = HeadTree(reader, store).root()
+            try:
+                grafted = graft(reader, store, b"", keys.NO_PARENT, self._wanted(root, now), times=False)
+            except QuotaExceeded as error:
+                raise QuotaExceeded(f"commit {commit.id[:10]}: {error.message}") from error
+        name = (commit.author or commit.mail).decode("utf-8", "replace").strip() or "unknown"
+        author = Author("person", actor=one_line(name))
+        return grafted.commit(store, author, "import", now, _message(commit, self._who))
+
+    def done(self, number: int | None) -> None:
+        """A commit became the version `number`; None: nothing changed."""
+        if number is not None:
+            self._expected = number
+
+    def _wanted(self, root: Entry, now: int) -> Iterator[Wanted]:
+        """The tree, directories before what is in them."""
+        yield Wanted(b"", root, b"")
+        made: set[bytes] = set()
+        for path in sorted(self._tree):
+            for above in _above(path):
+                if above in made:
+                    continue
+                if above in self._tree:
+                    raise UsageError(f"{printable(above)} is both a file and a directory in the repository")
+                made.add(above)
+                yield Wanted(above, Entry(0, Kind.DIRECTORY, 0o755, 0, now, now), above)
+            yield Wanted(path, msgspec.structs.replace(self._tree[path], ctime=now), path)
+
+
+def _above(path: bytes) -> list[bytes]:
+    """The directories on the way to `path`, the outermost first."""
+    names = path.split(b"/")[:-1]
+    return [b"/".join(names[:end]) for end in range(1, len(names) + 1)]
+
+
+def _check_path(path: bytes) -> None:
+    names = path.split(b"/")
+    if any(name in (b"", b".", b"..") or b"\0" in name for name in names):
+        raise UsageError(f"the repository holds the path {printable(path)!r}, which names no file")
+    if len(path) > MAX_PATH or any(len(name) > MAX_PART for name in names):
+        raise UsageError(f"the path {printable(path)[:80]}… is too long for a store; rename it in git")
+
+
+def _exactly(stream: IO[bytes], size: int) -> bytes:
+    content = stream.read(size)
+    if len(content) != size:
+        raise Conflict("git ended in the middle of a file; try again")
+    return content
+
+
+def _spool_changed() -> Conflict:
+    return Conflict("a file changed while it was stored; try again")
+
+
+def _message(commit: GitCommit, who: str) -> str:
+    text = commit.message.decode("utf-8", "replace").strip()
+    author = f"{commit.author.decode('utf-8', 'replace')} <{commit.mail.decode('utf-8', 'replace')}>".strip()
+    trailers = [
+        f"Git-Commit: {commit.id}",
+        f"Git-Author: {one_line(author)}",
+        f"Git-Date: {format_time(commit.time * _SECOND)}",
+        f"Imported-By: {one_line(who)}",
+    ]
+    last = text.rsplit("\n\n", 1)
+    has_trailers = len(last) == 2 and all(_TRAILER.fullmatch(line) for line in last[1].splitlines())
+    separator = "\n" if has_trailers else "\n\n" if text else ""
+    return text + separator + "\n".join(trailers)
