@@ -7,8 +7,10 @@ from typing import Any, TypeVar
 
 import pyfuse3
 import structlog
+import trio
 
 from engramfs.errors import EngramError, StorageError
+from engramfs.vfs.held_still import HeldStill
 
 log = structlog.get_logger("engramfs.fuse")
 Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])
@@ -20,7 +22,12 @@ def guarded(handler: Handler) -> Handler:
     @functools.wraps(handler)
     async def guarded_handler(*arguments: Any) -> Any:
         try:
-            return await handler(*arguments)
+            while True:
+                try:
+                    return await handler(*arguments)
+                except HeldStill as held:  # nothing was recorded, so it is done anew
+                    with trio.CancelScope(shield=True):
+                        await held.until.wait()
         except pyfuse3.FUSEError:
             raise
         except EngramError as error:

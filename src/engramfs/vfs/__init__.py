@@ -5,6 +5,8 @@
     store_tree      the live tree of one store, shared by its views
     batch, cut      what one author changed since the last version; the same, described as a commit
     live_store      a tree, its batch, its journal records and its views
+    held_still, absorbing
+                    a commit that comes another way: nothing is recorded meanwhile; the tree takes it over
     restating       what a version leaves out, kept in the journal
     log_writer      the one thread that writes to the log
     open_file, spool, recording

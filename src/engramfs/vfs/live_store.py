@@ -8,8 +8,9 @@ Batches. One author at a time: an operation of another author cuts the open batc
 to the log writer; the next batch may be opened and cut meanwhile, since `Base` knows what is coming.
 """
 
+import contextlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,19 +19,20 @@ import trio
 
 from engramfs.errors import Archived, NotFound, StorageError
 from engramfs.history import commit as commits
-from engramfs.history.commit import Commit, RowChange
+from engramfs.history.commit import Commit
 from engramfs.model.author import Author
 from engramfs.model.entry import Kind
 from engramfs.model.operation import Link, Note, Operation, Rename, Unlink, Update
 from engramfs.model.store import Head, Store
 from engramfs.model.version import Version
-from engramfs.storage import keys
 from engramfs.storage.journal import Record
 from engramfs.storage.protocol import Writer
+from engramfs.vfs.absorbing import absorb
 from engramfs.vfs.batch import Batch, Name, touched_by
 from engramfs.vfs.cut import Base, Cut, Cutter
+from engramfs.vfs.held_still import HeldStill
 from engramfs.vfs.messages import WaitingMessages
-from engramfs.vfs.node import Node, Place, content_size
+from engramfs.vfs.node import Node, Place
 from engramfs.vfs.orphans import Orphans
 from engramfs.vfs.resources import Resources
 from engramfs.vfs.restating import Stated, restate
@@ -63,6 +65,7 @@ class LiveStore:
         self.orphans = Orphans(resources.spool_path, store.id)
         self._base = Base()
         self._on_change = on_change
+        self._still: trio.Event | None = None  # set when a commit from outside is done: see `held_still`
         self._position = head.journal_position  # of the newest record of this store
         self._deferred: set[Name] = set()  # touched, and not to be recorded yet
         self._needed_from = head.journal_position + 1  # of the first journal record that is not in the log
@@ -79,7 +82,12 @@ class LiveStore:
         closed: bool = False,
         overwrites: Cut | None = None,
     ) -> None:
-        """Acknowledge an operation. Raises `Full` when the journal cannot take it; then nothing changed."""
+        """Acknowledge an operation. Raises `Full` when the journal cannot take it; then nothing changed.
+
+        Raises `HeldStill` while a commit from outside is under way; nothing changed then either.
+        """
+        if self._still is not None:
+            raise HeldStill(self._still)
         if self.store.archived:
             raise Archived(f"store {self.store.name} is archived")
         if not isinstance(operation, Note):
@@ -147,7 +155,7 @@ class LiveStore:
                 batch.add(self._deferred)  # its new name may lead to what could not be reached
             batch.directories.update(_directories(operation))
             batch.bytes += len(record.content) if record.content else 0
-        self._tell(operation, view, nodes)
+        self.tell(operation, view, nodes)
 
     def _settle(self, record: Record) -> None:
         """What a record says of a node beside its entry: whether it was closed, and its content."""
@@ -314,58 +322,32 @@ class LiveStore:
 
     # Other ways in
 
-    def absorb(self, commit: Commit, version: Version | None) -> None:
-        """A commit that did not come from a batch (an import, a restore) is in the log: take it over.
+    @contextlib.asynccontextmanager
+    async def held_still(self) -> AsyncIterator[set[Name]]:
+        """Seal what is open, and let no view record anything until the block ends: the head is all there is.
 
-        What an agent changed since is newer, so it stays, and its version will be flagged `concurrent`.
+        Gives the names of files that were created and never closed, which no version has. Raises as `sealed`.
         """
+        while self._still is not None:
+            await self._still.wait()
+        self._still = done = trio.Event()  # before sealing: who writes without a pause would never let us in
+        try:
+            await self.sealed()
+            yield {name for name in self._deferred if self._is_unborn(*name)}
+        finally:
+            self._still = None
+            done.set()
+
+    def _is_unborn(self, parent: int, name: bytes) -> bool:
+        directory = self.tree.nodes.get(parent)
+        node = directory.children.get(name) if directory is not None and directory.children else None
+        return node is not None and not node.born
+
+    def absorb(self, commit: Commit, version: Version | None) -> None:
+        """A commit that did not come from a batch is in the log: take it over."""
         if version is not None:
             self.adopt_head(version)
-        open_names = self.batch.names if self.batch is not None else {}
-        cut = Cut(commit, [])
-        for row in commit.rows:
-            if (row.parent, row.name) in open_names:
-                assert self.batch is not None
-                self.batch.flags.add("concurrent")
-                continue
-            self._absorb_row(row)
-            node = self.tree.nodes.get(row.entry.node) if row.entry is not None else None
-            if node is not None:
-                node.last_cut = cut
-        cut.is_written(version.number if version is not None else 0)
-        self.tree.next_node_at_least(commit.next_node)
-
-    def _absorb_row(self, row: RowChange) -> None:
-        directory = self.tree.nodes.get(row.parent)
-        if row.parent == keys.NO_PARENT and row.entry is not None:
-            self.tree.apply(Update(row.entry), 0)
-            self._tell(Update(row.entry), 0)
-            return
-        if directory is None or directory.children is None:
-            return
-        now = row.entry.ctime if row.entry is not None else time.time_ns()
-        before = directory.children.get(row.name)
-        operation: Operation
-        if row.entry is None:
-            operation = Unlink(row.parent, row.name, now)
-        elif before is not None and before.id == row.entry.node:
-            operation = Update(row.entry)
-        else:
-            operation = Link(row.parent, row.name, row.entry)
-        self.tree.apply(operation, 0)
-        node = self.tree.nodes.get(row.entry.node) if row.entry is not None else before
-        if node is not None:
-            if row.entry is not None:
-                node.sealed_size = content_size(row.entry)
-            elif not node.places:
-                node.sealed_size = -1
-            node.content = None
-            node.born = True
-        self._tell(operation, 0)
-        if isinstance(operation, Link):
-            self._tell(
-                Update(operation.entry), 0
-            )  # the kernel may still hold the node of an open, deleted file
+        absorb(self, commit, version)
 
     def remember(self, what: str) -> None:
         """Keep a refusal or conflict for `status` and `.versions/status`; one that goes on, once."""
@@ -375,7 +357,7 @@ class LiveStore:
         del self.recent[:-20]
         self.resources.failed(self.store.name, what)
 
-    def _tell(self, operation: Operation, origin: int, relinked: Iterable[Node] = ()) -> None:
+    def tell(self, operation: Operation, origin: int, relinked: Iterable[Node] = ()) -> None:
         """Let the other views drop what the kernel cached: of the names, and of nodes with more or fewer."""
         if len(self.views) <= 1 and all(view.number == origin for view in self.views):
             return

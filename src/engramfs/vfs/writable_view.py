@@ -34,6 +34,7 @@ from engramfs.model.names import MAX_PART, MAX_PATH, printable
 from engramfs.model.operation import Link, Operation, Rename, Unlink, Update
 from engramfs.vfs import extended_attributes
 from engramfs.vfs.attributes import Attributes, Opened, SetAttributes
+from engramfs.vfs.held_still import HeldStill
 from engramfs.vfs.live_store import LiveStore
 from engramfs.vfs.live_view import LiveView
 from engramfs.vfs.message_attribute import MessageAttribute
@@ -379,7 +380,11 @@ class WritableView(LiveView):
         file.writers -= 1
         if file.writers > 0:
             return
-        await self._recorder.record(file)  # an mmap may have written after the last close
+        try:
+            await self._recorder.record(file)  # an mmap may have written after the last close
+        except HeldStill:
+            file.writers += 1
+            raise
         if file.writers <= 0 and self.files.get(node) is file:
             self._recorder.discard(file)
             del self.files[node]
