@@ -9,9 +9,11 @@
     ├── Conflict                EEXIST     exit 4  conflict
     │   ├── AlreadyExists       EEXIST     exit 4  exists
     │   ├── Stale               ESTALE     exit 4  stale
+    │   ├── NotUnique           EEXIST     exit 4  not_unique
     │   └── Busy                EBUSY      exit 4  busy
     ├── Refused                 EPERM      exit 5  refused
     │   ├── ReadOnly            EROFS      exit 5  read_only
+    │   ├── TooLarge            EFBIG      exit 5  too_large
     │   └── Archived            EROFS      exit 5  archived
     ├── NoDaemon                ENOTCONN   exit 6  no_daemon
     ├── Unavailable             ENODEV     exit 1  unavailable
@@ -39,9 +41,11 @@ class EngramError(Exception):
     exit_code: ClassVar[int] = 1
     code: ClassVar[str] = "failed"
 
-    def __init__(self, message: str = "") -> None:
+    def __init__(self, message: str = "", **details: object) -> None:
+        """`details` say the same to a program, as plain JSON: path and digest of what is stale, for one."""
         super().__init__(message)
         self.message = message
+        self.details = details
 
 
 class UsageError(EngramError):
@@ -100,6 +104,12 @@ class Stale(Conflict):
     code = "stale"
 
 
+class NotUnique(Conflict):
+    """The text to replace does not occur exactly once."""
+
+    code = "not_unique"
+
+
 class Busy(Conflict):
     """Another process holds the store lock or the mount."""
 
@@ -120,6 +130,13 @@ class ReadOnly(Refused):
 
     errno = errno.EROFS
     code = "read_only"
+
+
+class TooLarge(Refused):
+    """More than one call, or one file of a call, may have."""
+
+    errno = errno.EFBIG
+    code = "too_large"
 
 
 class Archived(Refused):

@@ -10,9 +10,9 @@ the log writer.
 
 import pwd
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 import trio
@@ -40,6 +40,31 @@ class QueuedRepository(Repository):
 
     def transact(self, body: Callable[[Writer], Result]) -> Result:
         return trio.from_thread.run(self._writer.run, body)
+
+
+class HasCommit(Protocol):
+    """What a transaction made: the commit, and the version that it became, if any."""
+
+    @property
+    def commit(self) -> Commit: ...
+
+    @property
+    def version(self) -> Version | None: ...
+
+
+Committed = TypeVar("Committed", bound=HasCommit)
+
+
+class _Planned(NamedTuple):
+    commit: Commit
+    version: Version | None
+
+
+class Room(NamedTuple):
+    """Node ids from `first_node` on are free; `held` are names that a mount has and no version yet."""
+
+    first_node: int
+    held: Collection[tuple[int, bytes]]
 
 
 class Committer:
@@ -75,15 +100,29 @@ class Committer:
 
     async def at_once(self, store: Store, plan: Callable[[Writer], Commit]) -> dict[str, Any] | None:
         """Plan and commit in one write transaction. Returns the version's document, None for no change."""
-        await self._quiet_head(store)
 
-        def body(writer: Writer) -> tuple[Commit, Version | None]:
+        def body(writer: Writer, room: Room) -> _Planned:
+            _set_aside(writer, store, room.first_node)
             planned = plan(writer)
-            return planned, commit.apply(writer, planned)
+            return _Planned(planned, commit.apply(writer, planned))
 
-        planned, version = await self._filesystem.resources.writer.run(body)
-        self._filesystem.absorb(planned, version)
-        return _version_document(version, planned)
+        done = await self.held_still(store, _NODES, body)
+        return _version_document(done.version, done.commit)
+
+    async def held_still(
+        self, store: Store, nodes: int, body: Callable[[Writer, "Room"], Committed]
+    ) -> Committed:
+        """Let `body` commit in one write transaction, while no mount records anything in `store`.
+
+        It has room for as many new nodes, and the live tree takes over what it committed.
+        """
+        live = self._filesystem.store(store.name)
+        async with live.held_still() as held:
+            room = Room(live.tree.set_aside(nodes), held)
+            with trio.CancelScope(shield=True):  # what is written is taken over, whoever still waits for it
+                done = await self._filesystem.resources.writer.run(lambda writer: body(writer, room))
+                live.absorb(done.commit, done.version)
+        return done
 
     async def _quiet_head(self, store: Store) -> int:
         """Seal what is open, and set node ids aside that the live tree will not use; the head's number."""
@@ -92,10 +131,8 @@ class Committer:
         first = live.tree.set_aside(_NODES)
 
         def body(writer: Writer) -> int:
-            head = catalog.head(writer, store.id)
-            next_node = max(head.next_node, first)
-            catalog.put_head(writer, store.id, msgspec.structs.replace(head, next_node=next_node))
-            return head.number
+            _set_aside(writer, store, first)
+            return catalog.head(writer, store.id).number
 
         return await self._filesystem.resources.writer.run(body)
 
@@ -113,6 +150,13 @@ class Committer:
 
 class _Moved:
     """The head is no longer the one that a commit was planned for."""
+
+
+def _set_aside(writer: Writer, store: Store, first: int) -> None:
+    """Let the head give out no node id below `first`."""
+    head = catalog.head(writer, store.id)
+    next_node = max(head.next_node, first)
+    catalog.put_head(writer, store.id, msgspec.structs.replace(head, next_node=next_node))
 
 
 def _version_document(version: Version | None, planned: Commit) -> dict[str, Any] | None:

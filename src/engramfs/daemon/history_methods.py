@@ -70,5 +70,6 @@ class HistoryMethods:
                 text = messages.decode(raw(request.text))
             except InvalidArgument as error:
                 raise UsageError(error.message) from error
+            await live.not_held()
             live.record(0, author, Note(text))
         return {"store": request.store, "message": live.messages.of(author)}

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from engramfs.errors import EngramError, PosixError, UsageError
 
-MAX_REQUEST = 1 << 20  # bytes of one line from a client
+MAX_REQUEST = 16 << 20  # bytes of one line from a client: a call with 20 files, escaped, and room
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
@@ -111,6 +111,8 @@ def error_object(error: BaseException) -> dict[str, object]:
     data: dict[str, object] = {"code": error.code}
     if isinstance(error, PosixError):
         data["errno"] = error.errno
+    if error.details:
+        data["details"] = error.details
     return {"code": _OURS - error.exit_code, "message": error.message, "data": data}
 
 
@@ -127,11 +129,13 @@ def error_from(value: object) -> EngramError:
         return EngramError("the daemon answered an error without a reason")
     message, data = str(value.get("message", "")), value.get("data")
     data = data if isinstance(data, dict) else {}
+    details = data.get("details")
+    details = details if isinstance(details, dict) else {}
     for kind in _classes(EngramError):
         if kind.code == data.get("code") and (
             kind.code != PosixError.code or kind.errno == data.get("errno")
         ):
-            return kind(message)
+            return kind(message, **details)
     return EngramError(message)
 
 

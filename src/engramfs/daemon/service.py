@@ -17,6 +17,7 @@ from engramfs.daemon import deploying, stores
 from engramfs.daemon.committing import Committer, QueuedRepository, author_of
 from engramfs.daemon.config import Config
 from engramfs.daemon.control import Handler, Notify, Peer
+from engramfs.daemon.edit_methods import EditMethods
 from engramfs.daemon.git_methods import GitMethods
 from engramfs.daemon.handover import RESTART
 from engramfs.daemon.history_methods import HistoryMethods
@@ -54,6 +55,7 @@ class Service:
         self._committer = Committer(self._repository, filesystem)
         self._git_methods = GitMethods(self._repository, self._committer)
         self._history_methods = HistoryMethods(self._committer, filesystem)
+        self._edit_methods = EditMethods(self._committer, sessions)
         self._sessions = sessions
         self._session_methods = SessionMethods(filesystem, sessions, config, mount, settled)
         self._redaction_methods = RedactionMethods(self._repository, filesystem, settled)
@@ -79,6 +81,7 @@ class Service:
             **self._git_methods.methods(),
             **self._history_methods.methods(),
             **self._redaction_methods.methods(),
+            **self._edit_methods.methods(),
         }
 
     # The daemon

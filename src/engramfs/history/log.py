@@ -103,6 +103,12 @@ def at_time(reader: Reader, store_id: int, time_ns: int) -> int:
     return earlier
 
 
+def feed_position(reader: Reader) -> int:
+    """The sequence of the newest version of any store in the feed; 0 when there is none."""
+    value = reader.get(Table.META, keys.NEXT_FEED_KEY)
+    return keys.read_u64(value) - 1 if value is not None else 0
+
+
 def describe(version: Version, changes: Iterable[Change]) -> dict[str, Any]:
     """A version as JSON. `overwrites` is there only when the version is flagged `concurrent`."""
     author = version.author

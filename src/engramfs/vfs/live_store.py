@@ -328,8 +328,7 @@ class LiveStore:
 
         Gives the names of files that were created and never closed, which no version has. Raises as `sealed`.
         """
-        while self._still is not None:
-            await self._still.wait()
+        await self.not_held()
         self._still = done = trio.Event()  # before sealing: who writes without a pause would never let us in
         try:
             await self.sealed()
@@ -337,6 +336,11 @@ class LiveStore:
         finally:
             self._still = None
             done.set()
+
+    async def not_held(self) -> None:
+        """Wait until something may be recorded again; until the caller waits for anything else it may."""
+        while self._still is not None:
+            await self._still.wait()
 
     def _is_unborn(self, parent: int, name: bytes) -> bool:
         directory = self.tree.nodes.get(parent)

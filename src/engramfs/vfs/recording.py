@@ -29,6 +29,7 @@ from engramfs.storage import blobs
 from engramfs.storage.journal import INLINE
 from engramfs.storage.protocol import Writer
 from engramfs.vfs.cut import Cut
+from engramfs.vfs.held_still import HeldStill
 from engramfs.vfs.node import Node
 from engramfs.vfs.open_file import OpenFile
 from engramfs.vfs.spool import Spool
@@ -165,6 +166,14 @@ class Recorder:
             self._settle(file, spool, hashlib.sha256(content).digest(), content)
         else:
             await self._record_large(file, spool)
+
+    async def record_last(self, file: OpenFile) -> None:
+        """The last descriptor goes: an mmap may have written after its close. Raises as `record` does."""
+        try:
+            await self.record(file)
+        except HeldStill:  # it is not gone yet: this is asked for again
+            file.writers += 1
+            raise
 
     def _keep_removed(self, node: Node, spool: Spool) -> None:
         """The file has no name any more. Where another author took it, what was written is kept and said."""

@@ -34,7 +34,6 @@ from engramfs.model.names import MAX_PART, MAX_PATH, printable
 from engramfs.model.operation import Link, Operation, Rename, Unlink, Update
 from engramfs.vfs import extended_attributes
 from engramfs.vfs.attributes import Attributes, Opened, SetAttributes
-from engramfs.vfs.held_still import HeldStill
 from engramfs.vfs.live_store import LiveStore
 from engramfs.vfs.live_view import LiveView
 from engramfs.vfs.message_attribute import MessageAttribute
@@ -380,11 +379,7 @@ class WritableView(LiveView):
         file.writers -= 1
         if file.writers > 0:
             return
-        try:
-            await self._recorder.record(file)  # an mmap may have written after the last close
-        except HeldStill:
-            file.writers += 1
-            raise
+        await self._recorder.record_last(file)
         if file.writers <= 0 and self.files.get(node) is file:
             self._recorder.discard(file)
             del self.files[node]

@@ -13,7 +13,7 @@ from engramfs.history.commit import Commit, RowChange, apply
 from engramfs.history.repository import Repository
 from engramfs.history.tree import HeadTree, tree_at, walk
 from engramfs.model.author import Author
-from engramfs.model.entry import EMPTY_DIGEST, Entry, Kind
+from engramfs.model.entry import EMPTY_DIGEST, ROOT_NODE, Entry, Kind
 from engramfs.model.store import Head, Limits, Store
 from engramfs.model.version import Change, ChangeKind, Version
 from engramfs.storage.protocol import Writer
@@ -129,6 +129,14 @@ class Book:
         entry = replace(known[source.encode()], links=known[source.encode()].links + 1)
         rows = [RowChange(above, one.rpartition("/")[2].encode(), entry) for one in (source, target)]
         return self.commit(*rows, changes=[change(ChangeKind.CREATED, target.encode(), entry)], contents={})
+
+    def symlink(self, path: str, target: str) -> Version:
+        """A symbolic link at the root."""
+        node, now = self.head().next_node, self.clock + SECOND
+        size, aim = len(target), target.encode()
+        entry = Entry(node, Kind.SYMLINK, 0o777, size, now, now, target=aim, origin=node)
+        made = [change(ChangeKind.CREATED, path.encode(), entry)]
+        return self.commit(RowChange(ROOT_NODE, path.encode(), entry), changes=made, contents={})
 
     def tree(self, number: int | None = None) -> dict[bytes, Entry]:
         """The whole tree by path, as the log says it."""

@@ -1,0 +1,52 @@
+"""The method of the control socket by which tools write: one call of a session is one version."""
+
+import time
+from collections.abc import Mapping
+
+from engramfs.daemon.committing import Committer, Room
+from engramfs.daemon.control import Handler, Peer
+from engramfs.daemon.editing import Applied, EditRequest, Written, apply
+from engramfs.daemon.request import taking
+from engramfs.daemon.session import Session
+from engramfs.daemon.sessions import Sessions
+from engramfs.errors import NotFound, ReadOnly
+from engramfs.history import edit
+from engramfs.model.access import Access
+from engramfs.storage.protocol import Writer
+
+
+class EditMethods:
+    def __init__(self, committer: Committer, sessions: Sessions) -> None:
+        self._committer = committer
+        self._sessions = sessions
+
+    def methods(self) -> Mapping[str, Handler]:
+        return {"edit": taking(EditRequest, self.edit)}
+
+    async def edit(self, request: EditRequest, _peer: Peer) -> Written:
+        session = self._sessions.get(request.session)
+        check_writable(session, request.store)
+        store = self._committer.writable(request.store)
+
+        def body(writer: Writer, room: Room) -> Applied:
+            return apply(
+                writer,
+                request,
+                session.author,
+                time.time_ns(),
+                first_node=room.first_node,
+                held=room.held,
+            )
+
+        nodes = edit.nodes_needed(request.edits)
+        applied = await self._committer.held_still(store, nodes, body)
+        return applied.written
+
+
+def check_writable(session: Session, store: str) -> None:
+    """Raises `NotFound` when the session has no such store, and `ReadOnly` when it may only read it."""
+    found = [each for each in session.attachments if each.store == store]
+    if not found:
+        raise NotFound(f"session {session.id} has no store {store}; engramfs session show lists what it has")
+    if not any(each.access is Access.READ_WRITE for each in found):
+        raise ReadOnly(f"{store} is read-only in session {session.id}; nothing was written")

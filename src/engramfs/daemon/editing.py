@@ -1,0 +1,83 @@
+"""What the method `edit` is asked and answers, and the part of it that needs no daemon.
+
+A program that holds the store lock does the same by itself: see `engramfs.client`.
+"""
+
+from collections.abc import Collection
+
+import msgspec
+
+from engramfs.history import catalog, commit, edit, log
+from engramfs.history.commit import Commit
+from engramfs.history.working_tree import Name
+from engramfs.model.author import Author
+from engramfs.model.file_edit import EditedFile, EditLimits, FileEdit
+from engramfs.model.version import Version
+from engramfs.storage.protocol import Writer
+
+VIA = "tool"  # how a version says that it came this way
+
+
+class EditRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One call, for a session that has `store` attached."""
+
+    session: str
+    store: str
+    edits: tuple[FileEdit, ...]
+    message: str = ""
+    limits: EditLimits = EditLimits()
+
+
+class Written(msgspec.Struct, frozen=True):
+    """What became of a call. `version` is the head after it, and `changed` whether the call made it.
+
+    `position` is that of the feed: who follows it up to here knows of this version.
+    """
+
+    store: str
+    version: int
+    changed: bool
+    position: int
+    files: tuple[EditedFile, ...]
+
+
+class Applied(msgspec.Struct, frozen=True):
+    """The same inside of the transaction, with what live trees take over."""
+
+    commit: Commit
+    version: Version | None
+    written: Written
+
+
+def apply(
+    writer: Writer,
+    request: EditRequest,
+    author: Author,
+    now: int,
+    *,
+    first_node: int = 0,
+    held: Collection[Name] = (),
+) -> Applied:
+    """Plan and commit a call. Raises as `engramfs.history.edit.plan` does, and `Archived`."""
+    store = catalog.writable(writer, request.store)
+    planned = edit.plan(
+        writer,
+        store,
+        request.edits,
+        author=author,
+        via=VIA,
+        now=now,
+        message=request.message,
+        limits=request.limits,
+        first_node=first_node,
+        held=held,
+    )
+    version = commit.apply(writer, planned.commit)
+    written = Written(
+        store=store.name,
+        version=catalog.head(writer, store.id).number,
+        changed=version is not None,
+        position=log.feed_position(writer),
+        files=planned.files,
+    )
+    return Applied(planned.commit, version, written)

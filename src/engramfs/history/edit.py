@@ -1,0 +1,239 @@
+"""A tool's call becomes one version: every edit of it, in order, or none.
+
+Symbolic links are never followed, so no path leads out of the store. An edited file keeps its node and its
+lasting identity.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from engramfs.errors import AlreadyExists, Conflict, NotFound, NotUnique, Stale, TooLarge, UsageError
+from engramfs.history.commit import Commit
+from engramfs.history.working_tree import Name, WorkingTree
+from engramfs.model.author import Author
+from engramfs.model.entry import ROOT_NODE, Entry, Kind
+from engramfs.model.file_edit import (
+    Append,
+    Create,
+    Delete,
+    Edit,
+    EditedFile,
+    EditLimits,
+    FileEdit,
+    Overwrite,
+    Rename,
+)
+from engramfs.model.names import MAX_PART, MAX_PATH, printable, raw
+from engramfs.model.quantities import format_size
+from engramfs.model.store import Store
+from engramfs.storage.protocol import Reader
+
+RESERVED = b".versions"  # at the root of a store
+
+
+class Edited(msgspec.Struct, frozen=True):
+    """The commit of a call, and what its files are after it."""
+
+    commit: Commit
+    files: tuple[EditedFile, ...]
+
+
+class _Place(NamedTuple):
+    """Where a path leads: the directory (0: it is missing), the last name, and what is there."""
+
+    parent: int
+    name: bytes
+    entry: Entry | None
+
+
+def plan(
+    reader: Reader,
+    store: Store,
+    edits: Sequence[FileEdit],
+    *,
+    author: Author,
+    via: str,
+    now: int,
+    message: str = "",
+    limits: EditLimits | None = None,
+    first_node: int = 0,
+    held: Collection[Name] = (),
+) -> Edited:
+    """The commit that does all `edits` to the head of `store`; without changes when it comes to nothing.
+
+    `held` and `first_node` are as `WorkingTree` has them. Raises `UsageError` for a path or text that cannot
+    be, `NotFound`, `AlreadyExists`, `Stale`, `NotUnique`, `TooLarge`, `Busy` for a file that a mount has just
+    created and not closed, `Conflict` for a link or directory where a file should be, and `QuotaExceeded`.
+    """
+    limits = limits or EditLimits()
+    if not edits:
+        raise UsageError("there is nothing to do; give at least one file")
+    if len(edits) > limits.max_files:
+        raise TooLarge(
+            f"{len(edits)} files in one call are over the limit of {limits.max_files}; use two calls"
+        )
+    editor = _Editor(WorkingTree(reader, store, now, first_node, held), store, limits)
+    files = tuple(editor.apply(edit) for edit in edits)
+    return Edited(editor.tree.commit(author, via, message), files)
+
+
+def nodes_needed(edits: Sequence[FileEdit]) -> int:
+    """How many node ids a plan of `edits` may use."""
+    paths = [edit.new_path if isinstance(edit, Rename) else edit.path for edit in edits]
+    return sum(path.count("/") + 1 for path in paths)
+
+
+def checked_path(path: str) -> bytes:
+    """`path` if it may name a file in a store. Raises `UsageError`."""
+    try:
+        name = raw(path)
+    except UnicodeEncodeError:
+        raise UsageError(f"path {path!r} is not text") from None
+    parts = name.split(b"/")
+    if not name or any(part in (b"", b".", b"..") for part in parts) or b"\0" in name:
+        raise UsageError(f"path {path!r} is not allowed; give one relative to the store, without . and ..")
+    if len(name) > MAX_PATH or any(len(part) > MAX_PART for part in parts):
+        raise UsageError(f"path {path[:80]!r}… is too long; a part has at most {MAX_PART} bytes")
+    if parts[0] == RESERVED:
+        raise UsageError(f"{printable(RESERVED)} is reserved; choose another name")
+    return name
+
+
+class _Editor:
+    def __init__(self, tree: WorkingTree, store: Store, limits: EditLimits) -> None:
+        self.tree = tree
+        self._max_file_size = min(limits.max_file_size, store.limits.max_file_size)
+
+    def apply(self, edit: FileEdit) -> EditedFile:
+        path = checked_path(edit.path)
+        place = self._find(path)
+        if not isinstance(edit, Create):
+            self._check_expected(edit.path, edit.expected_sha256)
+        match edit:
+            case Create():
+                return self._create(path, place, edit.content)
+            case Overwrite() if place.entry is None and edit.expected_sha256 is None:
+                return self._create(path, place, edit.content)
+            case Overwrite():
+                return self._fill(path, place, _bytes(edit.content))
+            case Append():
+                before = self.tree.content(_file(path, place))
+                return self._fill(path, place, before + _bytes(edit.content))
+            case Edit():
+                return self._fill(path, place, self._replaced(path, place, edit))
+            case Delete():
+                self._delete(path, place, recursive=edit.recursive)
+                return EditedFile(edit.path, None)
+            case Rename():
+                return self._rename(path, place, edit.new_path)
+
+    def _find(self, path: bytes) -> _Place:
+        parent = ROOT_NODE
+        *above, last = path.split(b"/")
+        for depth, name in enumerate(above, start=1):
+            entry = self.tree.lookup(parent, name)
+            if entry is None:
+                return _Place(0, last, None)
+            if entry.kind is not Kind.DIRECTORY:
+                where = printable(b"/".join(path.split(b"/")[:depth]))
+                what = entry.kind.name.lower()
+                raise Conflict(f"{where} is a {what} and not a directory; choose another path")
+            parent = entry.node
+        return _Place(parent, last, self.tree.lookup(parent, last))
+
+    def _check_expected(self, path: str, expected: str | None) -> None:
+        """Raises `Stale` when the file has another digest than its reader saw, or is gone."""
+        if expected is None:
+            return
+        digest = self.tree.head_digest(checked_path(path))
+        if digest is None or digest.hex() != expected.lower():
+            now = "does not exist" if digest is None else f"has sha256 {digest.hex()} now"
+            raise Stale(
+                f"{path} {now}, not {expected} as expected; nothing was written: read it again",
+                path=path,
+                sha256=digest.hex() if digest is not None else None,
+            )
+
+    def _create(self, path: bytes, place: _Place, content: str) -> EditedFile:
+        if place.entry is not None:
+            raise AlreadyExists(f"{printable(path)} exists; use overwrite, append or edit to change it")
+        data = self._within_limit(path, _bytes(content))
+        parent = place.parent or self._make_above(path)
+        entry = self.tree.make_file(parent, place.name, data)
+        return EditedFile(printable(path), entry.digest.hex())
+
+    def _make_above(self, path: bytes) -> int:
+        parent = ROOT_NODE
+        for name in path.split(b"/")[:-1]:
+            entry = self.tree.lookup(parent, name) or self.tree.make_directory(parent, name)
+            parent = entry.node
+        return parent
+
+    def _fill(self, path: bytes, place: _Place, content: bytes) -> EditedFile:
+        entry = _file(path, place)
+        entry = self.tree.fill(place.parent, place.name, entry, self._within_limit(path, content))
+        return EditedFile(printable(path), entry.digest.hex())
+
+    def _replaced(self, path: bytes, place: _Place, edit: Edit) -> bytes:
+        old, before = _bytes(edit.old_text), self.tree.content(_file(path, place))
+        if not old:
+            raise UsageError("old_text is empty; give the text to replace")
+        count = before.count(old)
+        if count != 1:
+            raise NotUnique(
+                f"old_text occurs {count} times in {edit.path}, and it must occur exactly once; "
+                + ("give more of the text around it" if count else "read the file again"),
+                path=edit.path,
+                count=count,
+            )
+        return before.replace(old, _bytes(edit.new_text))
+
+    def _delete(self, path: bytes, place: _Place, *, recursive: bool) -> None:
+        if place.entry is None:
+            raise _missing(path)
+        if place.entry.kind is Kind.DIRECTORY and not recursive:
+            raise Conflict(f"{printable(path)} is a directory; delete its files one by one")
+        self.tree.remove(place.parent, place.name, place.entry)
+
+    def _rename(self, path: bytes, place: _Place, new_path: str) -> EditedFile:
+        if place.entry is None:
+            raise _missing(path)
+        target = checked_path(new_path)
+        if (target + b"/").startswith(path + b"/") and place.entry.kind is Kind.DIRECTORY:
+            raise UsageError(f"{new_path} lies in {printable(path)} itself; choose another path")
+        there = self._find(target)
+        if there.entry is not None:
+            raise AlreadyExists(f"{new_path} exists; choose another path, or delete it first")
+        parent = there.parent or self._make_above(target)
+        self.tree.rename(place.parent, place.name, place.entry, parent, there.name)
+        return EditedFile(new_path, place.entry.digest.hex() or None)
+
+    def _within_limit(self, path: bytes, content: bytes) -> bytes:
+        if len(content) > self._max_file_size:
+            raise TooLarge(
+                f"{printable(path)} would have {format_size(len(content))}, over the limit of "
+                f"{format_size(self._max_file_size)}; split it into several files"
+            )
+        return content
+
+
+def _file(path: bytes, place: _Place) -> Entry:
+    """What is at a place, if it is a file."""
+    if place.entry is None:
+        raise _missing(path)
+    if place.entry.kind is not Kind.FILE:
+        raise Conflict(f"{printable(path)} is a {place.entry.kind.name.lower()} and not a file")
+    return place.entry
+
+
+def _missing(path: bytes) -> NotFound:
+    return NotFound(f"{printable(path)} does not exist; use create to make it")
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return raw(text)
+    except UnicodeEncodeError:
+        raise UsageError("the text holds half of a surrogate pair; send whole characters") from None
