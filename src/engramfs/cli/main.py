@@ -32,6 +32,7 @@ MODULES = {
         "import": "importing",
         "export": "exporting",
         "log": "log",
+        "search": "search",
         "show": "show",
         "diff": "diff",
         "restart": "restart",

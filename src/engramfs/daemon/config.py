@@ -16,6 +16,7 @@ from engramfs.model.access import Access
 from engramfs.model.names import check_id, check_store_name
 from engramfs.model.store import DEFAULT_MAX_FILE_SIZE, DEFAULT_QUOTA, Limits
 from engramfs.model.transient import DEFAULT_PATTERNS
+from engramfs.search.embedder import EmbedderSettings
 
 Scope = Literal["actor", "tenant", "agent", "none"]
 Tenancy = Literal["single", "multi"]
@@ -51,6 +52,28 @@ class JournalTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_bytes: Size = Size(256 << 20)
 
 
+class SearchTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How meaning is searched: by the model of the extra `[semantic]`, by an endpoint, or not at all."""
+
+    semantic: bool = True
+    endpoint: str = ""  # the base URL of an OpenAI-compatible API
+    model: str = ""
+    key_variable: str = ""  # the environment variable that holds the endpoint's key
+    question_prefix: str = ""  # what the endpoint's model wants before questions and passages
+    passage_prefix: str = ""
+
+    def settings(self) -> EmbedderSettings:
+        """For the search. Raises `ConfigurationError` when the key's variable is not set."""
+        key = os.environ.get(self.key_variable, "") if self.key_variable else ""
+        if self.key_variable and not key:
+            raise ConfigurationError(
+                f"search.key_variable names {self.key_variable}, which is not set; set it"
+            )
+        return EmbedderSettings(
+            self.semantic, self.endpoint, self.model, key, self.question_prefix, self.passage_prefix
+        )
+
+
 class ScopingTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     memory: Scope
 
@@ -83,6 +106,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     batch: BatchTable = BatchTable()
     limits: LimitsTable = LimitsTable()
     journal: JournalTable = JournalTable()
+    search: SearchTable = SearchTable()
     agents: dict[str, AgentTable] = {}
 
     def store_limits(self) -> Limits:
@@ -138,6 +162,7 @@ def _check_values(config: Config) -> None:
     ):
         if not 1 <= size < 1 << 62:
             raise UsageError(f"{key} is {size}; it must be at least 1 byte and below 4 EiB")
+    _check_search(config.search)
     for name, agent in config.agents.items():
         check_id(name, "agent")
         _resolve(name, agent)
@@ -147,6 +172,13 @@ def _check_values(config: Config) -> None:
             if "/" in memory:
                 raise UsageError(f"agents.{name}.memory.{memory} holds a '/'; use a single name like state")
             check_store_name(f"memory/{name}/{memory}")
+
+
+def _check_search(search: SearchTable) -> None:
+    if search.endpoint and not search.endpoint.startswith(("http://", "https://")):
+        raise UsageError(f"search.endpoint is {search.endpoint!r}; write a URL like http://127.0.0.1:8000/v1")
+    if search.endpoint and not search.model:
+        raise UsageError("search.endpoint has no search.model beside it; name the model")
 
 
 def _resolve(name: str, agent: AgentTable) -> AgentConfig:

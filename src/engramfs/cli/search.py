@@ -1,0 +1,136 @@
+"""`engramfs search QUERY`: files by keywords and by meaning."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from engramfs.cli import offline
+from engramfs.cli.arguments import complete_stores
+from engramfs.cli.command import Command
+from engramfs.cli.invocation import Invocation, pass_invocation
+from engramfs.model.names import check_store_name
+
+if TYPE_CHECKING:
+    from engramfs.history.repository import Repository
+    from engramfs.search import Found, Kind, Place, Query
+
+_PATIENCE = 3600.0  # seconds: a person sees the progress and may end it
+
+
+@click.command("search", cls=Command, short_help="Find files by words and by meaning.")
+@click.argument("words", metavar="QUERY...", nargs=-1, required=True)
+@click.option(
+    "--store",
+    "stores",
+    multiple=True,
+    metavar="STORE",
+    type=check_store_name,
+    shell_complete=complete_stores,
+    help="Only in this store; may be given more than once.",
+)
+@click.option("--session", "session", metavar="ID", help="Only what this session sees.")
+@click.option(
+    "--kind",
+    type=click.Choice(["keyword", "semantic", "hybrid"]),
+    help="By words, by meaning, or both (the default where meaning is installed).",
+)
+@click.option("--category", metavar="NAME", help="Only records of this category.")
+@click.option("--since", metavar="TIME", help="Only what was updated since then, like 2025-11-30.")
+@click.option(
+    "-n", "--number", "limit", type=click.IntRange(1, 1000), default=10, metavar="N", help="At most N files."
+)
+@pass_invocation
+def command(
+    invocation: Invocation,
+    /,
+    words: tuple[str, ...],
+    stores: tuple[str, ...],
+    session: str | None,
+    kind: "Kind | None",
+    category: str | None,
+    since: str | None,
+    limit: int,
+) -> None:
+    """Find files in the heads of all stores, best first.
+
+    QUERY holds words, identifiers or a question; words of Chinese, Japanese and Korean are found too.
+    """
+    from engramfs.model.times import parse_time
+    from engramfs.search import Query
+
+    earliest = parse_time(since) if since is not None else None
+    with offline.reading(invocation) as repository:
+        reach = _reach(invocation, repository, stores, session)
+        query = Query(
+            " ".join(words),
+            reach=reach,
+            limit=limit,
+            kind=kind,
+            category=category,
+            since=earliest,
+            patience=0.0,
+        )
+        _print(invocation, _found(invocation, repository, query))
+
+
+def _found(invocation: Invocation, repository: "Repository", query: "Query") -> "list[Found]":
+    from engramfs.search import opened
+    from engramfs.search.indexer import Step
+
+    search = opened(repository.state, repository.engine, invocation.configuration().search.settings())
+    if search.notice is not None:
+        invocation.output.note(f"engramfs: {search.notice}")
+    with invocation.output.activity("Indexing") as say:
+
+        def progress(step: Step) -> None:
+            say(f"{step.files:,} files, {step.passages:,} passages to go")
+
+        search.catch_up(_PATIENCE, progress)
+    return search.find(query)
+
+
+def _reach(
+    invocation: Invocation, repository: "Repository", stores: tuple[str, ...], session: str | None
+) -> "tuple[Place, ...] | None":
+    """What may be found; None is everything. Raises `NotFound` for a store or session that is not there."""
+    from engramfs.history import catalog
+    from engramfs.search import Place
+
+    with repository.engine.reading() as reader:
+        for name in stores:
+            catalog.named(reader, name)
+    if session is None:
+        return tuple(Place(name) for name in stores) or None
+    shown = invocation.client.call("session.show", id=session)["attachments"]
+    return tuple(
+        Place(one["store"], one["inside"], None if one["live"] else one["version"])
+        for one in shown
+        if not stores or one["store"] in stores
+    )
+
+
+def _print(invocation: Invocation, found: "list[Found]") -> None:
+    from engramfs.model.times import format_time
+
+    if invocation.json:
+        invocation.output.document([_document(one) for one in found])
+        return
+    for one in found:
+        how = "+".join(one.matched)
+        invocation.output.line(
+            (f"{one.store}@{one.version}:{one.path}", "bold"),
+            f"line {one.line}",
+            (how, "cyan"),
+            one.category or "",
+            (format_time(one.updated)[:10], "green"),
+        )
+        invocation.output.line(f"    {one.snippet}")
+
+
+def _document(one: "Found") -> dict[str, object]:
+    import msgspec
+
+    from engramfs.model.times import format_time
+
+    document: dict[str, object] = msgspec.to_builtins(one)
+    return document | {"created": format_time(one.created), "updated": format_time(one.updated)}

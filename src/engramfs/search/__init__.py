@@ -1,0 +1,42 @@
+"""Search: the heads of all stores by keywords and by meaning. Imports history and what is below it.
+
+query            what is asked, and what is answered
+searching        the one object that others use
+ ├ keyword_ranking, meaning_ranking   of what may be found (filters)
+ ├ fusion        two rankings become one
+ ├ live_files    a hit is only shown as the log has it now
+ └ snippet       what is shown of it
+indexer          the index follows the log, a step at a time
+ ├ log_changes   what the log has that the index has not
+ ├ differences   the same file by file
+ ├ indexed_file  a file as rows of the index (document, front_matter, passages, terms)
+ ├ meanings      passages get their vectors
+ └ forgetting    text that is gone goes from the index's files too
+keyword_index, snapshot, keyword_schema, index_state, failures   the index of keywords
+vectors, embedder, bundled_embedder, endpoint_embedder           the index of meanings
+index_directory  where both are, and whose turn it is to write
+likeness         how alike two texts are, without any index
+
+Importing this package loads neither library nor model.
+"""
+
+from typing import TYPE_CHECKING
+
+from engramfs.errors import Unavailable
+from engramfs.search.embedder import EmbedderSettings
+from engramfs.search.query import Found, Kind, Match, Place, Query
+
+if TYPE_CHECKING:
+    from engramfs.search.searching import Search
+    from engramfs.storage.protocol import Engine
+
+__all__ = ["EmbedderSettings", "Found", "Kind", "Match", "Place", "Query", "opened"]
+
+
+def opened(state: str, engine: "Engine", settings: EmbedderSettings | None = None) -> "Search":
+    """Search over `engine`, the log of the state directory `state`. Raises `Unavailable` without extra."""
+    try:
+        from engramfs.search.searching import Search
+    except ModuleNotFoundError as error:
+        raise Unavailable(f"search needs {error.name}; pip install 'engramfs[search]'") from error
+    return Search(state, engine, settings or EmbedderSettings())

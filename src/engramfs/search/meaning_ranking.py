@@ -1,0 +1,33 @@
+"""The files that say what a query asks, each by its best passage. All that may be found are compared."""
+
+import numpy
+from numpy.typing import NDArray
+
+from engramfs.search.embedder import Embedder
+from engramfs.search.filters import Filter
+from engramfs.search.keyword_ranking import Ranking, of_files
+from engramfs.search.snapshot import Snapshot
+from engramfs.search.vectors import VectorFile
+
+
+def by_meaning(
+    snapshot: Snapshot, vectors: VectorFile, embedder: Embedder, text: str, wanted: Filter, depth: int
+) -> Ranking:
+    """The files of the `depth` passages that are nearest to what `text` asks."""
+    addresses = snapshot.addresses(wanted)
+    if not addresses or not vectors.count:
+        return {}
+    rows = vectors.rows(snapshot.vectors(addresses))
+    known = numpy.flatnonzero(rows >= 0)
+    cosines = vectors.likeness(embedder.question(text), rows[known])
+    best = _largest(cosines, depth)
+    return of_files(snapshot, ((float(cosines[at]), addresses[known[at]]) for at in best))
+
+
+def _largest(values: NDArray[numpy.float32], count: int) -> NDArray[numpy.int64]:
+    """Where the `count` largest values are, the largest first."""
+    chosen = numpy.arange(len(values))
+    if len(values) > count:
+        chosen = numpy.argpartition(values, -count)[-count:]
+    ordered: NDArray[numpy.int64] = chosen[numpy.argsort(-values[chosen], kind="stable")]
+    return ordered

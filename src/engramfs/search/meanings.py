@@ -1,0 +1,71 @@
+"""Passages that are in the keyword index get their vectors.
+
+Their text is read again from the log, by the digest that was indexed, and cut into the same passages: so it
+does not matter when, and by which process, the keywords were indexed.
+"""
+
+from collections import defaultdict
+
+import numpy
+import structlog
+import tantivy
+
+from engramfs.errors import Corrupt
+from engramfs.search.embedder import Embedder
+from engramfs.search.filters import Filter
+from engramfs.search.indexed_file import meanings, vector_key
+from engramfs.search.keyword_schema import Row
+from engramfs.search.snapshot import Snapshot
+from engramfs.search.vectors import VectorFile
+from engramfs.storage import blobs
+from engramfs.storage.protocol import Engine
+
+_log = structlog.get_logger("engramfs.search")
+
+AT_ONCE = 32  # passages of one step
+
+
+def without_vector(snapshot: Snapshot, vectors: VectorFile) -> list[tantivy.DocAddress]:
+    """The passages that have text and no vector, each text once, the newest first."""
+    addresses = snapshot.addresses(Filter())
+    keys = snapshot.vectors(addresses)
+    missing = numpy.flatnonzero(vectors.rows(keys) < 0)
+    last_of_each = {keys[at]: addresses[at] for at in missing if keys[at]}
+    return list(reversed(last_of_each.values()))
+
+
+def embed_some(engine: Engine, snapshot: Snapshot, vectors: VectorFile, embedder: Embedder) -> int:
+    """Embed up to `AT_ONCE` passages; how many are left. Only for who holds the index lock.
+
+    Raises `Unavailable` when the embedder does not answer.
+    """
+    missing = without_vector(snapshot, vectors)
+    rows = [snapshot.row(address) for address in missing[:AT_ONCE]]
+    texts = _texts(engine, rows)
+    if not texts:
+        return 0  # their contents are gone from the log; the next change of the log removes them here
+    vectors.append(list(texts), embedder.passages(list(texts.values())))
+    return max(0, len(missing) - len(rows))
+
+
+def _texts(engine: Engine, rows: list[Row]) -> dict[int, str]:
+    """The texts of passages by the keys of their vectors."""
+    wanted: dict[tuple[bytes, bytes, int], set[int]] = defaultdict(set)
+    for row in rows:
+        wanted[row.path, row.digest, row.size].add(row.vector)
+    found: dict[int, str] = {}
+    for (path, digest, size), keys in wanted.items():
+        for text in meanings(path, _content(engine, digest, size)):
+            key = vector_key(text)
+            if key in keys:
+                found[key] = text
+    return found
+
+
+def _content(engine: Engine, digest: bytes, size: int) -> bytes:
+    try:
+        with engine.reading() as reader:
+            return blobs.read(reader, digest, size)
+    except Corrupt as error:
+        _log.warning("passages without a vector", digest=digest.hex(), reason=error.message)
+        return b""

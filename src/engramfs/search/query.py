@@ -1,0 +1,60 @@
+"""What is asked of search, and what it answers. Importing this loads nothing."""
+
+from typing import Literal
+
+import msgspec
+
+Kind = Literal["keyword", "semantic", "hybrid"]
+Match = Literal["keyword", "semantic"]
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A store, or a part of one, as somebody may see it.
+
+    With `version`, only what the store showed then, and still shows.
+    """
+
+    store: str
+    inside: str = ""
+    version: int | None = None
+
+
+class Query(msgspec.Struct, frozen=True):
+    """`reach` bounds what may be found at all; None is every store. What else is given must hold too.
+
+    `since` and `until` (inclusive) are nanoseconds since 1970, of when a record says it was updated, or
+    else of the file's mtime. `kind` None is hybrid where there is meaning, and keyword otherwise.
+    """
+
+    text: str
+    reach: tuple[Place, ...] | None = None
+    under: str = ""  # only paths at or below it
+    limit: int = 10
+    offset: int = 0
+    kind: Kind | None = None
+    category: str | None = None
+    agent: str | None = None
+    session: str | None = None
+    since: int | None = None
+    until: int | None = None
+    patience: float = 5.0  # seconds to bring the index up to date; what is left is not found yet
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A file, by the passage that matches best. Paths are relative to the store."""
+
+    store: str
+    path: str
+    line: int  # 1-based: of the snippet
+    first_line: int  # of the passage
+    last_line: int
+    snippet: str
+    score: float  # of the fused ranking; of `similar`, likeness from 0 to 1
+    matched: tuple[Match, ...]
+    version: int  # that changed the file last
+    digest: str  # of its content, SHA-256 in hexadecimal
+    created: int  # nanoseconds since 1970
+    updated: int
+    category: str | None = None
+    agent: str | None = None
+    session: str | None = None
