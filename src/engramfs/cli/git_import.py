@@ -101,6 +101,7 @@ def _import_alone(
     over: bool,
 ) -> dict[str, Any]:
     from engramfs.history import catalog, commit
+    from engramfs.history.git.fast_export import GitCommit
     from engramfs.history.git.importing import GitImport
     from engramfs.storage.protocol import Writer
 
@@ -109,10 +110,9 @@ def _import_alone(
     versions = 0
     run = GitImport(repository, store, offline.person(), base, over=over)
     for done, each in enumerate(run.commits(stream), start=1):
-        planned = run.plan(each, store, now())
 
-        def body(writer: Writer, planned: commit.Commit = planned) -> int | None:
-            version = commit.apply(writer, planned)
+        def body(writer: Writer, each: GitCommit = each) -> int | None:
+            version = commit.apply(writer, run.plan(writer, store, each, now()))
             return version.number if version is not None else None
 
         number = repository.transact(body)

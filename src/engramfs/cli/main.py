@@ -42,6 +42,7 @@ MODULES = {
         "stat": "stat",
         "verify": "verify",
         "backup": "backup",
+        "restore-backup": "restore_backup",
         "mount": "mount",
         "daemon": "daemon",
         "oci-hook": "oci_hook",

@@ -1,7 +1,7 @@
 """The log, opened by a command: behind a running daemon for reading, and alone when none runs.
 
 What a daemon left in the journal when it died belongs to the stores. So whoever opens them without a
-daemon first seals it, in `_recover`; nothing is read or written past it silently.
+daemon first seals it, in `seal_journal`; nothing is read or written past it silently.
 """
 
 import contextlib
@@ -46,7 +46,7 @@ def writing(invocation: Invocation, purpose: str) -> Iterator["Repository"]:
     from engramfs.history.repository import Repository
 
     with Repository.open(invocation.locations.state, write=purpose) as repository:
-        _recover(invocation, repository)
+        seal_journal(invocation, repository)
         yield repository
 
 
@@ -81,18 +81,18 @@ def _seal_left_behind(invocation: Invocation) -> None:
     from engramfs.history.repository import Repository
 
     state = invocation.locations.state
-    if not _has_records(os.path.join(state, "journal")):
+    if not has_records(os.path.join(state, "journal")):
         return
     try:
         with Repository.open(state, write="engramfs recovery") as repository:
-            _recover(invocation, repository)
+            seal_journal(invocation, repository)
     except Busy as error:
         invocation.output.note(f"engramfs: showing what is sealed; {error.message}")
 
 
-def _recover(invocation: Invocation, repository: "Repository") -> None:
+def seal_journal(invocation: Invocation, repository: "Repository") -> None:
     """Seal what a daemon that died had acknowledged. The one place where commands do so."""
-    if not _has_records(repository.journal_path):
+    if not has_records(repository.journal_path):
         return
     from engramfs import telemetry
     from engramfs.model.transient import TransientNames
@@ -106,7 +106,8 @@ def _recover(invocation: Invocation, repository: "Repository") -> None:
         note(f"engramfs: a record could not be applied: {reason}")
 
 
-def _has_records(journal: str) -> bool:
+def has_records(journal: str) -> bool:
+    """Whether a journal has something that may not be in the log."""
     from engramfs.storage.journal import MAGIC
 
     try:

@@ -4,8 +4,8 @@ Git itself runs where it was asked for, and hands over a pipe: it has the caller
 process needs no git.
 """
 
+import time
 from collections.abc import Mapping
-from functools import partial
 from typing import IO
 
 import msgspec
@@ -15,8 +15,12 @@ from engramfs.daemon.committing import Committer, QueuedRepository, author_of
 from engramfs.daemon.control import Handler, Notify, Peer
 from engramfs.errors import UsageError
 from engramfs.history import catalog
+from engramfs.history.commit import Commit
+from engramfs.history.git.fast_export import GitCommit
 from engramfs.history.git.importing import GitImport
 from engramfs.model.names import printable
+from engramfs.model.store import Store
+from engramfs.storage.protocol import Writer
 
 Parameters = dict[str, object]
 
@@ -59,9 +63,12 @@ class GitMethods:
     async def _import(self, run: GitImport, stream: IO[bytes], name: str, notify: Notify) -> int:
         commits, made, done = run.commits(stream), 0, 0
         while (commit := await trio.to_thread.run_sync(next, commits, None)) is not None:
-            document = await self._committer.when_quiet(
-                self._committer.store(name), partial(run.plan, commit)
-            )
+            store = self._committer.writable(name)
+
+            def plan(writer: Writer, store: Store = store, commit: GitCommit = commit) -> Commit:
+                return run.plan(writer, store, commit, time.time_ns())
+
+            document = await self._committer.at_once(store, plan)
             run.done(document["number"] if document is not None else None)
             made += document is not None
             done += 1

@@ -14,6 +14,7 @@ from typing import Any
 import trio
 
 from engramfs.daemon import deploying, stores
+from engramfs.daemon.backup_methods import BackupMethods
 from engramfs.daemon.committing import Committer, QueuedRepository, author_of
 from engramfs.daemon.config import Config
 from engramfs.daemon.control import Handler, Notify, Peer
@@ -53,6 +54,7 @@ class Service:
         self._repository = QueuedRepository(repository, filesystem)
         self._filesystem = filesystem
         self._committer = Committer(self._repository, filesystem)
+        self._backup_methods = BackupMethods(self._repository, self._committer, filesystem)
         self._git_methods = GitMethods(self._repository, self._committer)
         self._history_methods = HistoryMethods(self._committer, filesystem)
         self._edit_methods = EditMethods(self._committer, sessions)
@@ -78,6 +80,7 @@ class Service:
             "restart": self.restart,
             "stop": self.stop,
             **self._session_methods.methods(),
+            **self._backup_methods.methods(),
             **self._git_methods.methods(),
             **self._history_methods.methods(),
             **self._redaction_methods.methods(),

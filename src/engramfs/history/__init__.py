@@ -13,5 +13,7 @@ exporting    a store's tree becomes a plain directory
 git          a store's history becomes a git repository, and the other way round
 verify       whether everything that was recorded is still so
 backup       a consistent copy while others write
+backup_restore  a backup takes the place of a state directory
+transplant   a store of another state directory comes into this one
 migration    a state directory of an older schema is brought to the present one
 """

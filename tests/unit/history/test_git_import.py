@@ -4,6 +4,7 @@ import io
 import os
 import subprocess
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from engramfs.errors import Conflict, EngramError, FileTooLarge, NotFound, Unavailable
 from engramfs.history import commit, log
 from engramfs.history.git.exporting import export
+from engramfs.history.git.fast_export import GitCommit
 from engramfs.history.git.importing import GitImport, where_to_go_on
 from engramfs.history.git.source import Source
 from engramfs.history.repository import Repository
@@ -20,6 +22,7 @@ from engramfs.model.entry import Kind
 from engramfs.model.store import Limits
 from engramfs.model.version import Version
 from engramfs.storage import blobs
+from engramfs.storage.protocol import Writer
 
 from .conftest import SECOND, Book, Shelf
 
@@ -82,11 +85,13 @@ class Importing:
         run = GitImport(book.repository, book.store, ROOT, last.number if last else 0, over=over)
         with source.stream(last.commit if last else None) as stream:
             for each in run.commits(stream):
-                planned = run.plan(each, book.store, book.clock)
-                version = book.repository.transact(lambda writer: commit.apply(writer, planned))  # noqa: B023
-                run.done(version.number if version is not None else None)
+                run.done(book.repository.transact(partial(self._commit, run, each)))
         assert verify(book.repository, [book.store.name]).findings == []
         return run
+
+    def _commit(self, run: GitImport, each: GitCommit, writer: Writer) -> int | None:
+        version = commit.apply(writer, run.plan(writer, self.book.store, each, self.book.clock))
+        return version.number if version is not None else None
 
     def versions(self) -> list[Version]:
         """Oldest first."""
@@ -213,7 +218,8 @@ def test_what_others_write_meanwhile_ends_the_import(importing: Importing) -> No
     with source.stream(None) as stream, pytest.raises(Conflict, match="@1 did not come from the repository"):  # noqa: PT012
         for each in run.commits(stream):
             book.write(mine=b"agent")
-            run.plan(each, book.store, book.clock)
+            with book.repository.engine.reading() as reader:
+                run.plan(reader, book.store, each, book.clock)
     assert importing.files() == {b"mine": b"agent"}
 
 

@@ -79,10 +79,8 @@ def _above(path: bytes) -> Iterator[bytes]:
 
 
 def _has_content(entry: Entry | None) -> bool:
-    """Whether git has something for it. A file whose content was redacted has no digest."""
-    if entry is None:
-        return False
-    return entry.kind is Kind.SYMLINK or (entry.kind is Kind.FILE and entry.digest != b"")
+    """Whether git has something for it."""
+    return entry is not None and entry.kind is not Kind.DIRECTORY and not entry.is_redacted
 
 
 def mode(entry: Entry) -> bytes:

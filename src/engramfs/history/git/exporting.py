@@ -19,6 +19,7 @@ from engramfs.history.git import edits, message
 from engramfs.history.git.destination import STAGED, Destination
 from engramfs.history.git.fast_import import FastImport
 from engramfs.history.git.message import Exported
+from engramfs.history.redaction import redactions
 from engramfs.history.repository import Repository
 from engramfs.history.tree import VersionTree, walk
 from engramfs.model.entry import Entry, Kind
@@ -153,12 +154,13 @@ class _Export:
         with self._repository.engine.reading() as reader:
             start, stop = keys.version(self._store.id, 0), keys.version(self._store.id, self._number + 1)
             rows = [
-                (each.time, keys.read_u64(key[4:]))
+                (each.time, keys.read_u64(key[4:]), each.changes)
                 for key, value in reader.scan(Table.REDACTED, start, stop)
                 for each in _decode_redactions(value)
             ]
         rows.sort()
-        return sorted({number for _, number in rows[self._redactions :]})
+        since = rows[self._redactions :]
+        return sorted({number for _, number, changes in since if changes} or {row[1] for row in since})
 
     def _versions(self) -> Iterator[Version]:
         number = self._number
@@ -179,8 +181,7 @@ class _Export:
         before, number = self._number, version.number
         missing = (before + 1, number - 1) if before + 1 < number else None
         with self._repository.engine.reading() as reader:
-            value = reader.get(Table.REDACTED, keys.version(self._store.id, number))
-            redacted = _decode_redactions(value) if value is not None else []
+            redacted = redactions(reader, self._store.id, number)
             changes = list(log.changes(reader, self._store.id, number))
             tree = VersionTree(reader, self._store, number)
             if afresh:

@@ -173,17 +173,19 @@ class GitImport:
             mode = 0o755 if written.mode == _EXECUTABLE else 0o644
             self._tree[path] = Entry(0, Kind.FILE, mode, size, mtime, mtime, digest)
 
-    def plan(self, commit: GitCommit, store: Store, now: int) -> Commit:
-        """The commit that makes the head what `commit` is. Raises `Conflict` when others wrote meanwhile."""
-        with self._repository.engine.reading() as reader:
-            head = catalog.head(reader, store.id)
-            if head.number != self._expected and not self._over:
-                raise _others_wrote(store, head.number)
-            root = HeadTree(reader, store).root()
-            try:
-                grafted = graft(reader, store, b"", keys.NO_PARENT, self._wanted(root, now), times=False)
-            except QuotaExceeded as error:
-                raise QuotaExceeded(f"commit {commit.id[:10]}: {error.message}") from error
+    def plan(self, reader: Reader, store: Store, commit: GitCommit, now: int) -> Commit:
+        """The commit that makes the head what `commit` is; `reader` is the transaction that it is written in.
+
+        Raises `Conflict` when others wrote meanwhile, and `QuotaExceeded`.
+        """
+        head = catalog.head(reader, store.id)
+        if head.number != self._expected and not self._over:
+            raise _others_wrote(store, head.number)
+        root = HeadTree(reader, store).root()
+        try:
+            grafted = graft(reader, store, b"", keys.NO_PARENT, self._wanted(root, now), times=False)
+        except QuotaExceeded as error:
+            raise QuotaExceeded(f"commit {commit.id[:10]}: {error.message}") from error
         name = (commit.author or commit.mail).decode("utf-8", "replace").strip() or "unknown"
         author = Author("person", actor=one_line(name))
         return grafted.commit(store, author, "import", now, _message(commit, self._who))

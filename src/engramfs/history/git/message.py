@@ -71,7 +71,7 @@ def compose(
         ("Flags", ", ".join(version.flags)),
         ("Overwrites", ", ".join(map(str, version.overwrites))),
         ("Missing", f"versions {missing[0]} to {missing[1]}, which retention removed" if missing else ""),
-        *(("Redacted", _redacted(each)) for each in redacted),
+        *(("Redacted", _redacted(each)) for each in redacted if each.changes),
         ("Redactions", str(redactions or "")),
     ]
     lines = [f"Engramfs-{name}: {one_line(value)}" for name, value in trailers if value]
@@ -80,13 +80,14 @@ def compose(
 
 def _subject(changes: Iterable[Change], count: int) -> str:
     """What changed, as one line; what was redacted has no path any more."""
-    named = [
-        f"{change.op.label} {printable(change.path) or '(redacted or the root)'}"
-        for change, _ in zip(changes, range(_NAMED), strict=False)
-    ]
+    named = [f"{change.op.label} {_path(change)}" for change, _ in zip(changes, range(_NAMED), strict=False)]
     more = f" and {count - len(named)} more" if count > len(named) else ""
     subject = one_line(", ".join(named))
     return (subject if len(subject) <= _SUBJECT else subject[: _SUBJECT - 1] + "…") + more
+
+
+def _path(change: Change) -> str:
+    return "(redacted)" if change.is_redacted else printable(change.path) or "the root"
 
 
 def _redacted(redaction: Redaction) -> str:
