@@ -20,6 +20,7 @@ from engramfs.mount import syscalls
 from engramfs.mount.mountinfo import read_mounts
 
 from .harness.daemon import Daemon, Place
+from .harness.small_disk import SmallDisk
 
 PATIENCE = 5.0  # seconds for processes that are ending to be gone
 
@@ -171,3 +172,12 @@ def place(shared_daemon: Daemon, request: pytest.FixtureRequest) -> Iterator[Pla
     shared_daemon.check_soundness(*(each["store"] for each in place.attachments))
     shared_daemon.end(place)
     assert shared_daemon.said() == said
+
+
+@pytest.fixture
+def small_disk() -> Iterator[SmallDisk]:
+    """A disk of 4 MiB."""
+    if os.geteuid() != 0:
+        pytest.skip("making a tmpfs needs root")
+    with contextlib.closing(SmallDisk(4 << 20)) as disk:
+        yield disk

@@ -43,3 +43,34 @@ def test_no_descriptors_are_left(daemon: Daemon) -> None:
     names = [f"file{number}" for number in range(20)]
     assert inside.call("digests", place.state).keys() == {name.encode() for name in ["before", *names]}
     assert {place.read(name) for name in names} == {CONTENT}
+
+
+def test_not_even_one_is_left(daemon: Daemon) -> None:
+    """What needs none goes on: names, reads, closing, sealing. The rest says so, and loses nothing."""
+    place = daemon.up()
+    call, worker = daemon.inside.call, daemon.worker
+    place.write("before", CONTENT)
+    file = call("os.open", place.path("open"), os.O_CREAT | os.O_RDWR)
+    call("os.write", file, CONTENT)
+    place.write("removed", b"")
+    removed = call("os.open", place.path("removed"), os.O_RDWR)
+    call("os.write", removed, CONTENT)
+    limits = resource.prlimit(worker, resource.RLIMIT_NOFILE)
+    taken = sorted(map(int, os.listdir(f"/proc/{worker}/fd")))
+    free = next(number for number in range(len(taken) + 1) if number not in taken)
+    resource.prlimit(worker, resource.RLIMIT_NOFILE, (free, limits[1]))
+    call("os.fsync", file)
+    call("os.unlink", place.path("removed"))
+    call("os.mkdir", place.path("directory"))
+    assert call("os.pread", removed, 100, 0) == CONTENT
+    with pytest.raises(OSError, match="Too many open files"):
+        place.write("new", CONTENT)
+    call("os.close", file)
+    assert place.read("open") == place.read("before") == CONTENT
+    resource.prlimit(worker, resource.RLIMIT_NOFILE, limits)
+    call("os.close", removed)
+    place.write("new", CONTENT)
+    daemon.barrier()
+    assert daemon.worker == worker
+    assert place.names() == ["before", "directory", "new", "open"]
+    assert place.read("new") == CONTENT

@@ -4,7 +4,6 @@ well again once there is space. What the vfs does in each case: tests/vfs/test_f
 
 import os
 import sys
-from collections.abc import Iterator
 
 import pytest
 
@@ -14,7 +13,7 @@ from engramfs.storage.lmdb_engine import LmdbEngine
 from engramfs.storage.protocol import Table, Writer
 
 from ..harness.daemon import Daemon, eventually
-from ..vfs.small_disk import SmallDisk
+from ..harness.small_disk import SmallDisk
 from .disk import MIB, Disk
 from .machine import WRITER, problems_in
 from .promises import Event, read_report
@@ -83,31 +82,24 @@ def test_a_worker_that_is_killed_on_a_full_disk_is_replaced(daemon: Daemon) -> N
     assert filling.failures() == {NO_SPACE}
 
 
-@pytest.fixture
-def disk() -> Iterator[SmallDisk]:
-    if os.geteuid() != 0:
-        pytest.skip("making a tmpfs needs root")
-    disk = SmallDisk(4 * MIB)
-    yield disk
-    disk.close()
-
-
-def test_the_map_has_to_grow_on_a_full_disk(disk: SmallDisk) -> None:
+def test_the_map_has_to_grow_on_a_full_disk(small_disk: SmallDisk) -> None:
     content = os.urandom(2 * MIB)
 
     def put(writer: Writer) -> None:
         writer.put(Table.META, b"large", content)
 
-    repository = Repository(f"{disk.path}/log", LmdbEngine(f"{disk.path}/log", map_size=MIB), None)
+    repository = Repository(
+        f"{small_disk.path}/log", LmdbEngine(f"{small_disk.path}/log", map_size=MIB), None
+    )
     try:
         repository.transact(lambda writer: writer.put(Table.META, b"small", b"kept"))
-        disk.fill(leave=MIB)
+        small_disk.fill(leave=MIB)
         for _ in range(2):
             with pytest.raises(Full):
                 repository.transact(put)
         with repository.engine.reading() as reader:
             assert (reader.get(Table.META, b"small"), reader.get(Table.META, b"large")) == (b"kept", None)
-        disk.clear()
+        small_disk.clear()
         repository.transact(put)
         with repository.engine.reading() as reader:
             assert reader.get(Table.META, b"large") == content

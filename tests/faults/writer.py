@@ -30,7 +30,9 @@ class Writer:
         self._last = ""
         self._wanted: bytes | None = None  # what `_last`, the path of the present step, is to have
         self.written = 0
-        os.mkdir(directory)
+        with contextlib.suppress(OSError):  # this call may be the one that is to fail
+            os.mkdir(directory)
+        os.makedirs(directory, exist_ok=True)
 
     def say(self, event: str, name: str, content: bytes | None) -> None:
         digest = hashlib.sha256(content).hexdigest() if content is not None else None

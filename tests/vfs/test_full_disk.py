@@ -1,42 +1,34 @@
 """A full disk, a real one: nothing acknowledged is lost, and everything goes on once there is space."""
 
 import os
-from collections.abc import Iterator
 
 import pytest
 import trio
 
 from engramfs.errors import Full, StorageError
 
+from ..harness.small_disk import SmallDisk
 from .conftest import Boot
 from .machine import Machine, Program, eventually
-from .small_disk import SmallDisk
 
 MIB = 1 << 20
 
 
 @pytest.fixture
-def disk() -> Iterator[SmallDisk]:
-    if os.geteuid() != 0:
-        pytest.skip("making a tmpfs needs root")
-    disk = SmallDisk(4 * MIB)
-    yield disk
-    disk.close()
-
-
-@pytest.fixture
-async def machine(disk: SmallDisk, boot: Boot) -> Machine:
+async def machine(small_disk: SmallDisk, boot: Boot) -> Machine:
     """A machine whose state is on the small disk, with one version."""
-    machine = await boot(state=f"{disk.path}/state")
+    machine = await boot(state=f"{small_disk.path}/state")
     await machine.writes().save("file", b"one")
     await machine.seal()
     return machine
 
 
-async def test_closes_go_on_into_the_journal_while_sealing_fails(disk: SmallDisk, machine: Machine) -> None:
+async def test_closes_go_on_into_the_journal_while_sealing_fails(
+    small_disk: SmallDisk, machine: Machine
+) -> None:
     ann = machine.writes()
     contents = {name: os.urandom(60_000) for name in ("file", "second")}
-    disk.fill(leave=200 << 10)
+    small_disk.fill(leave=200 << 10)
     for name, content in contents.items():
         await ann.save(name, content)
     machine.live().cut()
@@ -46,40 +38,40 @@ async def test_closes_go_on_into_the_journal_while_sealing_fails(disk: SmallDisk
     assert len(machine.changes()) == 1
     assert {name: ann.read(name) for name in contents} == contents
     assert any("sealing failed" in failure for failure in machine.failures())
-    disk.clear()
+    small_disk.clear()
     await machine.seal()
     assert machine.changes() == [["created file"], ["modified file", "created second"], ["created directory"]]
     assert machine.writer.trouble == ""
 
 
 async def test_a_crash_while_sealing_fails_loses_nothing(
-    disk: SmallDisk, machine: Machine, boot: Boot
+    small_disk: SmallDisk, machine: Machine, boot: Boot
 ) -> None:
     ann = machine.writes()
     contents = {name: os.urandom(60_000) for name in ("file", "second")}
-    disk.fill(leave=200 << 10)
+    small_disk.fill(leave=200 << 10)
     for name, content in contents.items():
         await ann.save(name, content)
     machine.live().cut()
     await eventually(lambda: machine.writer.trouble != "")
     machine.crash()
-    disk.clear()
+    small_disk.clear()
     again = await boot(state=machine.state)
     assert again.tree() == contents
 
 
 async def test_what_finds_no_room_in_the_journal_is_refused_and_changes_nothing(
-    disk: SmallDisk, machine: Machine
+    small_disk: SmallDisk, machine: Machine
 ) -> None:
     ann = machine.writes()
-    disk.fill(leave=0)
+    small_disk.fill(leave=0)
     with pytest.raises(Full):
         _make_directories(ann)
     names = ann.list()
     with pytest.raises(Full):
         ann.mkdir("n" * 255)
     assert ann.list() == names
-    disk.clear()
+    small_disk.clear()
     ann.mkdir("made")
     await machine.seal()
     assert sorted(machine.tree()) == sorted([*names, "made"])
@@ -90,64 +82,66 @@ def _make_directories(program: Program) -> None:
         program.mkdir(f"{'n' * 200}{number}")
 
 
-async def test_who_asks_for_a_seal_is_told_that_the_disk_is_full(disk: SmallDisk, machine: Machine) -> None:
+async def test_who_asks_for_a_seal_is_told_that_the_disk_is_full(
+    small_disk: SmallDisk, machine: Machine
+) -> None:
     opened = machine.writes().create("other")
     await opened.write(os.urandom(60_000))
-    disk.fill(leave=80 << 10)
+    small_disk.fill(leave=80 << 10)
     await opened.close()
     with trio.fail_after(5), pytest.raises(StorageError, match="is in the journal"):
         await machine.filesystem.seal_all()
-    disk.clear()
+    small_disk.clear()
     await machine.seal()
 
 
-async def test_sync_does_not_wait_for_a_disk_to_be_cleared(disk: SmallDisk, machine: Machine) -> None:
+async def test_sync_does_not_wait_for_a_disk_to_be_cleared(small_disk: SmallDisk, machine: Machine) -> None:
     opened = machine.writes().create("other")
     content = os.urandom(60_000)
     await opened.write(content)
-    disk.fill(leave=80 << 10)
+    small_disk.fill(leave=80 << 10)
     with trio.fail_after(3):
         await opened.sync()
     assert len(machine.changes()) == 1
-    disk.clear()
+    small_disk.clear()
     await opened.close()
     await machine.seal()
     assert machine.tree() == {"file": b"one", "other": content}
 
 
 async def test_a_large_file_that_does_not_fit_is_refused_at_its_close_and_can_be_saved_later(
-    disk: SmallDisk, machine: Machine
+    small_disk: SmallDisk, machine: Machine
 ) -> None:
     ann = machine.writes()
     content = os.urandom(MIB)
     opened = ann.create("large")
     await opened.write(content)
-    disk.fill(leave=100 << 10)
+    small_disk.fill(leave=100 << 10)
     with pytest.raises(Full):
         await opened.close_duplicate()
     assert opened.read() == content
-    disk.clear()
+    small_disk.clear()
     await opened.close()
     await machine.seal()
     assert machine.tree() == {"file": b"one", "large": content}
 
 
 async def test_a_write_that_does_not_fit_into_the_spool_leaves_the_file_as_it_was(
-    disk: SmallDisk, machine: Machine
+    small_disk: SmallDisk, machine: Machine
 ) -> None:
     ann = machine.writes()
     content = os.urandom(MIB)
     await ann.save("large", content)
     await machine.seal()
     opened = ann.open("large")
-    disk.fill(leave=300 << 10)
+    small_disk.fill(leave=300 << 10)
     for _ in range(2):
         with pytest.raises(OSError, match="No space left"):
             await opened.append(b"line")
     assert opened.read() == content
     await opened.close()
     await machine.seal()
-    disk.clear()
+    small_disk.clear()
     await ann.append("large", b"line")
     await machine.seal()
     assert machine.tree()["large"] == content + b"line"
@@ -155,7 +149,7 @@ async def test_a_write_that_does_not_fit_into_the_spool_leaves_the_file_as_it_wa
 
 
 async def test_lines_that_cannot_be_merged_stay_with_who_wrote_them(
-    disk: SmallDisk, machine: Machine
+    small_disk: SmallDisk, machine: Machine
 ) -> None:
     ann, bob = machine.writes("ann"), machine.writes("bob")
     mine = ann.open("file")
@@ -163,26 +157,28 @@ async def test_lines_that_cannot_be_merged_stay_with_who_wrote_them(
     addition = os.urandom(600 << 10)
     await bob.append("file", addition)
     await machine.seal()
-    disk.fill(leave=100 << 10)
+    small_disk.fill(leave=100 << 10)
     with pytest.raises(OSError, match="No space left"):
         await mine.close_duplicate()
     assert mine.read() == b"one ann"
-    disk.clear()
+    small_disk.clear()
     await mine.close()
     await machine.seal()
     assert machine.tree() == {"file": b"one" + addition + b" ann"}
 
 
-async def test_transient_names_on_a_full_disk_cost_no_version(disk: SmallDisk, machine: Machine) -> None:
+async def test_transient_names_on_a_full_disk_cost_no_version(
+    small_disk: SmallDisk, machine: Machine
+) -> None:
     ann = machine.writes()
     await ann.save("backup~", b"x" * 60_000)
     await ann.save("file", b"two")
-    disk.fill(leave=0)
+    small_disk.fill(leave=0)
     machine.live().cut()
     machine.filesystem.trim_journal()
     await trio.sleep(0.1)
     assert ann.read("backup~") == b"x" * 60_000
-    disk.clear()
+    small_disk.clear()
     await machine.seal()
     assert machine.changes() == [["created file"], ["modified file"]]
     ann.rename("backup~", "backup")
@@ -190,14 +186,16 @@ async def test_transient_names_on_a_full_disk_cost_no_version(disk: SmallDisk, m
     assert machine.tree() == {"backup": b"x" * 60_000, "file": b"two"}
 
 
-async def test_an_open_file_that_is_removed_on_a_full_disk_is_gone(disk: SmallDisk, machine: Machine) -> None:
+async def test_an_open_file_that_is_removed_on_a_full_disk_is_gone(
+    small_disk: SmallDisk, machine: Machine
+) -> None:
     ann = machine.writes()
     opened = ann.open("file", write=False)
     ann.view.opened(opened.node)
     ann.mkdir("directory")  # so that the journal has begun a page
-    disk.fill(leave=0)
+    small_disk.fill(leave=0)
     ann.unlink("file")
     assert opened.read() == b"one"
-    disk.clear()
+    small_disk.clear()
     await machine.seal()
     assert machine.tree() == {"directory": None}
