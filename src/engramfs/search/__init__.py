@@ -5,16 +5,16 @@ searching        the one object that others use
  ├ keyword_ranking, meaning_ranking   of what may be found (filters)
  ├ fusion        two rankings become one
  ├ live_files    a hit is only shown as the log has it now
- └ snippet       what is shown of it
+ └ results       what is shown of it (snippet)
 indexer          the index follows the log, a step at a time
  ├ log_changes   what the log has that the index has not
  ├ differences   the same file by file
- ├ indexed_file  a file as rows of the index (document, front_matter, passages, terms)
+ ├ indexed_file  a file as rows of the index (document, passages, terms)
  ├ meanings      passages get their vectors
  └ forgetting    text that is gone goes from the index's files too
 keyword_index, snapshot, keyword_schema, index_state, failures   the index of keywords
 vectors, embedder, bundled_embedder, endpoint_embedder           the index of meanings
-index_directory  where both are, and whose turn it is to write
+index_directory, open_index   where both are, whose turn it is to write, and what is read now
 likeness         how alike two texts are, without any index
 
 Importing this package loads neither library nor model.
@@ -24,13 +24,25 @@ from typing import TYPE_CHECKING
 
 from engramfs.errors import Unavailable
 from engramfs.search.embedder import EmbedderSettings
+from engramfs.search.likeness import RELATED, Likeness, likeness
 from engramfs.search.query import Found, Kind, Match, Place, Query
 
 if TYPE_CHECKING:
     from engramfs.search.searching import Search
     from engramfs.storage.protocol import Engine
 
-__all__ = ["EmbedderSettings", "Found", "Kind", "Match", "Place", "Query", "opened"]
+__all__ = [
+    "RELATED",
+    "EmbedderSettings",
+    "Found",
+    "Kind",
+    "Likeness",
+    "Match",
+    "Place",
+    "Query",
+    "likeness",
+    "opened",
+]
 
 
 def opened(state: str, engine: "Engine", settings: EmbedderSettings | None = None) -> "Search":

@@ -1,19 +1,17 @@
 """A file as search sees it: its text, and what a record says of itself.
 
-A record is a file `records/<category>/<id>.md` with YAML front matter. People edit records by hand, so
-nothing in the front matter is relied on: what cannot be read is left out, and the category of last resort
-is the directory. The former contents that `metadata.history` keeps are not searched.
+Of a record (`engramfs.model.record`) only the content is text; category, id, tags and metadata are labels.
+The former contents that `metadata.history` keeps are not searched.
 """
 
 import contextlib
-from typing import Any
 
 import msgspec
 
 from engramfs.errors import UsageError
+from engramfs.model import record
 from engramfs.model.names import printable
 from engramfs.model.times import parse_time
-from engramfs.search.front_matter import split
 
 LARGEST = 1 << 20  # bytes of a file that is indexed
 _LOOKED_AT = 8192  # bytes in which a NUL makes a file a binary one
@@ -41,49 +39,33 @@ def read_document(path: bytes, content: bytes) -> Document | None:
     text = content.decode("utf-8", "replace").removeprefix("\ufeff")
     if text.count("\ufffd") > _BAD_SHARE * len(text):
         return None
-    names = printable(path).split("/")
-    if len(names) >= 3 and names[0] == "records" and names[-1].endswith(".md"):
-        return _record(names, text)
+    place = printable(path)
+    names = place.split("/")
+    if names[0] == record.DIRECTORY and len(names) >= 3 and place.endswith(".md"):
+        return _of_record(record.parse(text, place))
     return Document(text, labels=tuple(names))
 
 
-def is_record(path: bytes) -> bool:
-    return path.startswith(b"records/") and path.count(b"/") >= 2 and path.endswith(b".md")
-
-
-def _record(names: list[str], text: str) -> Document:
-    fields, body, first_line = split(text)
-    category = _text(fields.get("category")) or names[1]
-    identifier = names[-1].removesuffix(".md")
-    tags = fields.get("tags")
-    labels = [category, identifier, *(_texts(tags) if isinstance(tags, list) else _texts([tags]))]
-    metadata = fields.get("metadata")
-    if isinstance(metadata, dict):
-        labels += _texts([value for key, value in metadata.items() if key != _HISTORY])
+def _of_record(found: record.Record) -> Document:
+    described = [value for key, value in found.metadata.items() if key != _HISTORY]
     return Document(
-        body,
-        first_line,
-        tuple(labels),
-        category=category,
-        agent=_text(fields.get("agentId")),
-        session=_text(fields.get("sessionId")),
-        created=_time(fields.get("created")),
-        updated=_time(fields.get("updated")),
+        found.content,
+        found.line,
+        labels=(found.category, found.id, *found.tags, *filter(None, map(_text, described))),
+        category=found.category,
+        agent=found.agent,
+        session=found.session,
+        created=_time(found.created),
+        updated=_time(found.updated),
     )
 
 
-def _texts(values: list[Any]) -> list[str]:
-    return [text for value in values if (text := _text(value))]
+def _text(value: object) -> str:
+    """A scalar of YAML as text; nothing for others."""
+    return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
 
 
-def _text(value: object) -> str | None:
-    """A scalar of YAML as text: an unquoted tag `2025` is a number there."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return None
-    return str(value).strip() or None
-
-
-def _time(value: object) -> int | None:
+def _time(text: str) -> int | None:
     with contextlib.suppress(UsageError):
-        return parse_time(str(value)) if value is not None else None
+        return parse_time(text) if text else None
     return None

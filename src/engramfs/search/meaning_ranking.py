@@ -3,7 +3,6 @@
 import numpy
 from numpy.typing import NDArray
 
-from engramfs.search.embedder import Embedder
 from engramfs.search.filters import Filter
 from engramfs.search.keyword_ranking import Ranking, of_files
 from engramfs.search.snapshot import Snapshot
@@ -11,15 +10,15 @@ from engramfs.search.vectors import VectorFile
 
 
 def by_meaning(
-    snapshot: Snapshot, vectors: VectorFile, embedder: Embedder, text: str, wanted: Filter, depth: int
+    snapshot: Snapshot, vectors: VectorFile, asked: NDArray[numpy.float32], wanted: Filter, depth: int
 ) -> Ranking:
-    """The files of the `depth` passages that are nearest to what `text` asks."""
+    """The files of the `depth` passages that are nearest to the vector `asked`."""
     addresses = snapshot.addresses(wanted)
     if not addresses or not vectors.count:
         return {}
     rows = vectors.rows(snapshot.vectors(addresses))
     known = numpy.flatnonzero(rows >= 0)
-    cosines = vectors.likeness(embedder.question(text), rows[known])
+    cosines = vectors.likeness(asked, rows[known])
     best = _largest(cosines, depth)
     return of_files(snapshot, ((float(cosines[at]), addresses[known[at]]) for at in best))
 

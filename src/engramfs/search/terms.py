@@ -40,7 +40,7 @@ _CHINESE_PAIRS = """
 _CHINESE_SINGLES = (
     "的了是在吗呢吧么什怎哪谁我你他她它们和与及或也都就要会有不为以及个把被让给对从到这那请问嗎麼個"
 )
-_STOP_WORDS = frozenset([*_ENGLISH.split(), *_CHINESE_PAIRS.split(), *_CHINESE_SINGLES])
+STOP_WORDS = frozenset([*_ENGLISH.split(), *_CHINESE_PAIRS.split(), *_CHINESE_SINGLES])
 
 
 class WeightedTerm(msgspec.Struct, frozen=True):
@@ -63,6 +63,14 @@ def index_terms(text: str) -> list[str]:
     return terms
 
 
+def words(text: str) -> list[str]:
+    """The words of `text` in order, each once for each time: identifiers whole, of CJK each character."""
+    found: list[str] = []
+    for match in _RUN.finditer(unicodedata.normalize("NFKC", text)):
+        found.extend(match[1] or [match[2].casefold()])
+    return found
+
+
 def query_terms(text: str) -> list[WeightedTerm]:
     """The terms to look for, each once. Without what questions are made of, unless there is nothing else."""
     found: dict[str, float] = {}
@@ -77,7 +85,7 @@ def query_terms(text: str) -> list[WeightedTerm]:
             weighted += [(character, _SINGLE) for character in run]
         for term, weight in weighted:
             found[term] = max(weight, found.get(term, 0.0))
-    telling = {term: weight for term, weight in found.items() if term not in _STOP_WORDS}
+    telling = {term: weight for term, weight in found.items() if term not in STOP_WORDS}
     return [WeightedTerm(term, weight) for term, weight in (telling or found).items()]
 
 

@@ -15,9 +15,9 @@ def test_a_record_says_what_it_is_in_its_front_matter() -> None:
     )
     document = read_document(RECORD, content)
     assert document is not None
-    assert (document.body, document.first_line) == ("Tea.\n", 11)
-    assert (document.category, document.agent, document.session) == ("taste", "digest", "s1")
-    assert set(document.labels) == {"taste", "a1", "tea", "2025", "mail"}
+    assert (document.body, document.first_line) == ("Tea.", 11)
+    assert (document.category, document.agent, document.session) == ("preference", "digest", "s1")
+    assert set(document.labels) == {"preference", "a1", "tea", "2025", "mail"}
     assert document.created == 1_735_787_045 * 10**9
     assert document.updated == 1_735_858_800 * 10**9
 

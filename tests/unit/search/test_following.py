@@ -26,12 +26,12 @@ def test_a_new_file_is_found_by_what_it_says_and_by_its_name(book: Book, find: F
 
 
 def test_an_edit_by_hand_is_followed(book: Book, find: Find) -> None:
-    put(book, {"records/taste/a.md": record("Likes tea.", category="taste")})
-    assert paths(find("tea", category="taste")) == ["records/taste/a.md"]
-    put(book, {"records/taste/a.md": record("Likes coffee.", category="drinks")})
+    put(book, {"records/taste/a.md": record("Likes tea.", agentId="x")})
+    assert paths(find("tea", agent="x")) == ["records/taste/a.md"]
+    put(book, {"records/taste/a.md": record("Likes coffee.", agentId="y")})
     assert find("tea") == []
-    assert find("coffee", category="taste") == []
-    (found,) = find("coffee", category="drinks")
+    assert find("coffee", agent="x") == []
+    (found,) = find("coffee", agent="y", category="taste")
     assert (found.line, found.version) == (4, 2)
 
 
