@@ -4,12 +4,11 @@ import pytest
 
 from engramfs.search.likeness import RELATED, SAME, likeness
 
-LONG = (
-    "The nightly import of the warehouse runs at 02:30 on the machine batch-7, writes its log to "
-    "/var/log/import, retries three times and then tells Ann in the channel of the data team, who looks at it before "
-    "nine and decides with the people of the warehouse whether the report of the day waits for it or goes out "
-    "without."
-)
+LONG = """
+The nightly import of the warehouse runs at 02:30 on the machine batch-7, writes its log to /var/log/import,
+retries three times and then tells Ann in the channel of the data team, who looks at it before nine
+and decides with the people of the warehouse whether the report of the day waits for it or goes out without.
+"""
 
 
 @pytest.mark.parametrize(
