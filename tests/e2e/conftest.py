@@ -1,11 +1,13 @@
-"""A daemon that runs already, for tests whose sessions and sandboxes are their own."""
+"""A daemon that runs already, for tests whose sessions and sandboxes are their own; commands without one."""
 
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ..harness.command import Command
 from ..harness.daemon import Daemon
 from ..harness.inside import Inside
 from .session import Session
@@ -45,3 +47,23 @@ def start() -> Iterator[Start]:
     yield start
     for sandbox in started:
         sandbox.close()
+
+
+@pytest.fixture
+def engramfs(tmp_path: Path) -> Command:
+    return Command(tmp_path)
+
+
+@pytest.fixture
+def handbook(engramfs: Command) -> Command:
+    """A store with two versions: notes.md changed, old/ went, new.md came."""
+    engramfs.ok("store", "create", "contexts/handbook", "--description", "how we work")
+    engramfs.write("tree/notes.md", b"one\ntwo\n")
+    engramfs.write("tree/old/a", b"a")
+    engramfs.ok("import", "contexts/handbook", "tree", "-m", "the beginning")
+    engramfs.write("tree/notes.md", b"one\n2\n")
+    engramfs.write("tree/new.md", b"new\n")
+    (engramfs.directory / "tree/old/a").unlink()
+    (engramfs.directory / "tree/old").rmdir()
+    engramfs.ok("import", "contexts/handbook", "tree")
+    return engramfs

@@ -10,7 +10,7 @@ import click
 
 from engramfs.cli.invocation import Invocation
 from engramfs.errors import EngramError, UsageError
-from engramfs.model.names import check_store_name
+from engramfs.model.names import check_store_name, raw
 
 if TYPE_CHECKING:
     from engramfs.history.repository import Repository
@@ -37,6 +37,37 @@ def refer(repository: "Repository", text: str) -> "Reference":
 
     with repository.engine.reading() as reader:
         return parse_reference(text, lambda name: catalog.find(reader, name) is not None)
+
+
+def with_path(reference: "Reference", path: str | None) -> "Reference":
+    """`reference` with the path of a separate argument. Raises `UsageError` for two paths."""
+    import msgspec
+
+    if path is None:
+        return reference
+    if reference.path:
+        raise UsageError("a path was given twice; write STORE PATH or STORE:PATH")
+    return msgspec.structs.replace(reference, path=raw(path).strip(b"/"))
+
+
+def parse_since(text: str) -> int:
+    """Nanoseconds since 1970 of a moment, or of as long ago as a duration (`2d`) says.
+
+    Raises `UsageError`.
+    """
+    from engramfs.model.quantities import parse_duration
+    from engramfs.model.times import parse_time
+
+    try:
+        return now() - int(parse_duration(text) * 1e9)
+    except UsageError:
+        pass
+    try:
+        return parse_time(text)
+    except UsageError:
+        raise UsageError(
+            f"{text!r} is no time and no duration; write it like 2025-11-30, 2025-11-30T09:05:01Z or 2d"
+        ) from None
 
 
 def must_be_directory(path: str) -> str:

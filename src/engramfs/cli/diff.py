@@ -1,77 +1,146 @@
-"""`engramfs diff STORE[@A] [STORE@B] [PATH]`: what differs between two versions."""
+"""`engramfs diff STORE[@A] [STORE@B | DIR] [PATH]`: what differs between versions, or from a directory."""
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from engramfs.cli import offline
-from engramfs.cli.arguments import complete_stores, refer, reference_argument
+from engramfs.cli.arguments import complete_stores, must_be_directory, refer, reference_argument, with_path
 from engramfs.cli.command import Command
 from engramfs.cli.invocation import Invocation, pass_invocation
-from engramfs.cli.log import with_path
+from engramfs.cli.pager import no_pager, paged
+from engramfs.cli.patches import Contents, document, print_patch, print_stat
 from engramfs.errors import NotFound, UsageError
-from engramfs.model.names import printable
+from engramfs.model.names import printable, raw
 
 if TYPE_CHECKING:
     from engramfs.history.diff import Difference
     from engramfs.history.repository import Repository
-    from engramfs.model.entry import Entry
     from engramfs.model.reference import Reference
+    from engramfs.model.store import Store
     from engramfs.storage.protocol import Reader
+
+
+class _Sides(msgspec.Struct, frozen=True):
+    """The two things to compare, the first with the path; at most one of the others is given."""
+
+    old: "Reference"
+    new: "Reference | None" = None
+    directory: str | None = None
 
 
 @click.command("diff", cls=Command, short_help="What differs between two versions.")
 @reference_argument
-@click.argument("second", required=False, metavar="[STORE@B]", shell_complete=complete_stores)
+@click.argument("second", required=False, metavar="[STORE@B | DIR]", shell_complete=complete_stores)
 @click.argument("path", required=False)
+@click.option("--dir", "directory", metavar="DIR", help="Against the directory DIR, whatever it looks like.")
+@click.option("--stat", is_flag=True, help="Only how many lines came and went in each file.")
+@no_pager
 @pass_invocation
-def command(invocation: Invocation, reference: str, second: str | None, path: str | None) -> None:
-    """Show what differs: STORE against the version before, STORE@A against the head or STORE@B."""
-    with offline.reading(invocation) as repository:
-        old, new = _sides(repository, reference, second, path)
+def command(
+    invocation: Invocation,
+    reference: str,
+    second: str | None,
+    path: str | None,
+    directory: str | None,
+    stat: bool,
+    no_pager: bool,
+) -> None:
+    """Show what differs: STORE against the version before, STORE@A against the head or STORE@B.
+
+    With DIR, the head or STORE@A against a directory on disk: what an import of it would change. An argument
+    that is . or .. or begins with / or ./ or ../ is taken for one, and no path in a store looks like that.
+    """
+    with offline.reading(invocation) as repository, paged(invocation, unless=no_pager):
+        sides = _sides(repository, reference, second, path, directory)
         with repository.engine.reading() as reader:
-            _diff(invocation, reader, old, new)
+            found, contents = _differences(reader, sides)
+            if invocation.json:
+                invocation.output.document([document(one, contents, stat=stat) for one in found])
+            elif stat:
+                print_stat(invocation.output, found, contents)
+            else:
+                print_patch(invocation.output, found, contents)
 
 
 def _sides(
-    repository: "Repository", first: str, second: str | None, path: str | None
-) -> tuple["Reference", "Reference | None"]:
-    """The two references, the first with the path; the second argument may be that path."""
-    old = refer(repository, first)
-    new = None
+    repository: "Repository", first: str, second: str | None, path: str | None, directory: str | None
+) -> _Sides:
+    """What the arguments mean; the second may be the other version, a directory, or the path."""
+    old, new = refer(repository, first), None
+    if second is not None and directory is None and _is_directory(second):
+        directory, second = second, None
     if second is not None and (second == old.store or second.startswith((f"{old.store}@", f"{old.store}:"))):
-        new = refer(repository, second)
-    elif second is not None and path is not None:
+        new, second = refer(repository, second), None
+    if second is not None and path is not None:
         raise UsageError(f"{second} is no version of {old.store}; write {old.store}@N")
-    else:
-        path = second
-    old = with_path(old, path)
+    old = with_path(old, second if path is None else path)
+    if new is not None and directory is not None:
+        raise UsageError("diff compares with a version or with a directory; leave one out")
     if new is not None and new.path and new.path != old.path:
         raise UsageError("diff compares one path in two versions; name it once, at the end")
-    return old, new
+    return _Sides(old, new, must_be_directory(directory) if directory is not None else None)
 
 
-def _diff(invocation: Invocation, reader: "Reader", old: "Reference", new: "Reference | None") -> None:
+def _is_directory(argument: str) -> bool:
+    return argument in (".", "..") or argument.startswith(("/", "./", "../"))
+
+
+def _differences(reader: "Reader", sides: _Sides) -> "tuple[list[Difference], Contents]":
     from engramfs.history import catalog
-    from engramfs.history.diff import differences
+
+    store = catalog.named(reader, sides.old.store)
+    if sides.directory is not None:
+        return _from_directory(reader, store, sides.old, raw(sides.directory))
+    return _between(reader, store, sides.old, sides.new)
+
+
+def _between(
+    reader: "Reader", store: "Store", old: "Reference", new: "Reference | None"
+) -> "tuple[list[Difference], Contents]":
+    from engramfs.history import catalog
+    from engramfs.history.between import between
+    from engramfs.history.diff import with_renames
+    from engramfs.history.patch import content_of
     from engramfs.history.tree import resolve, tree_at
 
-    store = catalog.named(reader, old.store)
-    newest = catalog.head(reader, store.id).number
-    before, after = _numbers(old, new, newest)
+    before, after = _numbers(old, new, catalog.head(reader, store.id).number)
     path = old.path or b""
-    trees = tree_at(reader, store, before), tree_at(reader, store, after)
-    if path and not any(resolve(tree, path) for tree in trees):
-        raise NotFound(
-            f"there is no {printable(path)} in {store.name}@{before} or @{after}; "
-            f"engramfs show {store.name}: lists what there is"
-        )
-    found = differences(*trees, path)
-    if invocation.json:
-        invocation.output.document([_document(difference) for difference in found])
-        return
-    for difference in found:
-        _print(invocation, reader, difference)
+    if path and not any(resolve(tree_at(reader, store, number), path) for number in (before, after)):
+        raise _no_path(store, path, f"@{before} or @{after}")
+
+    def contents(one: "Difference") -> tuple[bytes | None, bytes | None]:
+        return content_of(reader, one.old), content_of(reader, one.new)
+
+    return with_renames(between(reader, store, before, after, path)), contents
+
+
+def _from_directory(
+    reader: "Reader", store: "Store", old: "Reference", directory: bytes
+) -> "tuple[list[Difference], Contents]":
+    from engramfs.history.against_directory import against_directory, content_on_disk
+    from engramfs.history.patch import content_of
+    from engramfs.history.tree import resolve, tree_at
+
+    tree, path = tree_at(reader, store, old.version), old.path or b""
+    found = list(against_directory(tree, directory, path))
+    if path and not found and resolve(tree, path) is None:
+        raise _no_path(store, path, f" or {printable(directory)}")
+    on_disk = partial(content_on_disk, directory)
+
+    def contents(one: "Difference") -> tuple[bytes | None, bytes | None]:
+        return content_of(reader, one.old), on_disk(one.path, one.new)
+
+    return found, contents
+
+
+def _no_path(store: "Store", path: bytes, where: str) -> NotFound:
+    return NotFound(
+        f"there is no {printable(path)} in {store.name}{where}; "
+        f"engramfs show {store.name}: lists what there is"
+    )
 
 
 def _numbers(old: "Reference", new: "Reference | None", newest: int) -> tuple[int, int]:
@@ -80,54 +149,3 @@ def _numbers(old: "Reference", new: "Reference | None", newest: int) -> tuple[in
         before, after = (newest if number is None else number for number in (old.version, new.version))
         return before, after
     return (max(newest - 1, 0) if old.version is None else old.version), newest
-
-
-def _document(difference: "Difference") -> dict[str, Any]:
-    from engramfs.cli.show import describe
-
-    path, old, new = difference.path, difference.old, difference.new
-    op = "created" if old is None else "deleted" if new is None else "modified"
-    return {
-        "op": op,
-        "path": printable(path),
-        "old": describe(path, old) if old else None,
-        "new": describe(path, new) if new else None,
-    }
-
-
-def _print(invocation: Invocation, reader: "Reader", difference: "Difference") -> None:
-    from engramfs.history.diff import unified
-
-    output, path = invocation.output, printable(difference.path) or "."
-    old, new = difference.old, difference.new
-    output.line((f"{_verb(old, new)} {path}", "bold"))
-    if old and new and old.mode != new.mode:
-        output.line(f"mode {old.mode:04o} → {new.mode:04o}")
-    for line in unified(_content(reader, old), _content(reader, new), difference.path):
-        output.line((line, _colour(line)) if _colour(line) else line)
-
-
-def _verb(old: "Entry | None", new: "Entry | None") -> str:
-    entry = new or old
-    assert entry is not None
-    return (
-        f"{'created' if old is None else 'deleted' if new is None else 'modified'} {entry.kind.name.lower()}"
-    )
-
-
-def _content(reader: "Reader", entry: "Entry | None") -> bytes | None:
-    """What a diff shows of an entry: a file's content, a symlink's target, nothing of a directory."""
-    from engramfs.model.entry import Kind
-    from engramfs.storage import blobs
-
-    if entry is None or entry.kind is Kind.DIRECTORY:
-        return None
-    if entry.kind is Kind.SYMLINK:
-        return entry.target
-    return blobs.read(reader, entry.digest, entry.size)
-
-
-def _colour(line: str) -> str:
-    if line.startswith(("+++", "---")):
-        return "bold"
-    return {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")

@@ -2,100 +2,140 @@
 
 from collections.abc import Iterator
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from engramfs.cli import offline
-from engramfs.cli.arguments import refer, reference_argument
+from engramfs.cli.arguments import parse_since, refer, reference_argument, with_path
 from engramfs.cli.command import Command
 from engramfs.cli.invocation import Invocation, pass_invocation
+from engramfs.cli.pager import no_pager, paged
 from engramfs.errors import NotFound, UsageError
 from engramfs.model.names import printable, raw
 
 if TYPE_CHECKING:
+    from engramfs.cli.version_printing import VersionPrinter
+    from engramfs.history.selection import Selected, Selection
     from engramfs.model.reference import Reference
     from engramfs.model.store import Store
-    from engramfs.model.version import Version
     from engramfs.storage.protocol import Reader
+
+
+class _Asked(msgspec.Struct):
+    """The options, as they were given."""
+
+    limit: int | None
+    author: str | None
+    session: str | None
+    by: str | None
+    flag: str | None
+    since: str | None
+    only_path: str | None
+    follow: bool
+    stat: bool
+    patch: bool
+    watch: bool
+    no_pager: bool
 
 
 @click.command("log", cls=Command, short_help="The versions of a store.")
 @reference_argument
 @click.argument("path", required=False)
 @click.option("-n", "--number", "limit", type=click.IntRange(min=1), metavar="N", help="At most N versions.")
+@click.option("--author", metavar="TEXT", help="By authors whose name contains TEXT.")
+@click.option("--session", metavar="ID", help="Of the session whose id begins with ID.")
+@click.option("--by", type=click.Choice(["agent", "person", "system"]), help="By such authors.")
+@click.option("--flag", metavar="F", help="With the flag F: concurrent, recovered …")
+@click.option("--since", metavar="TIME", help="Not older than a time, or than a duration such as 2d.")
+@click.option("--path", "only_path", metavar="PATH", help="That changed PATH or something below it.")
+@click.option("--follow", is_flag=True, help="The file at PATH under its earlier names as well.")
+@click.option("--stat", is_flag=True, help="With how many lines came and went in each file.")
+@click.option("-p", "--patch", is_flag=True, help="With the lines themselves.")
+@click.option("--watch", is_flag=True, help="Wait, and show versions as they are sealed.")
+@no_pager
 @pass_invocation
-def command(invocation: Invocation, reference: str, path: str | None, limit: int | None) -> None:
+def command(invocation: Invocation, /, reference: str, path: str | None, **options: Any) -> None:
     """Show the versions of STORE, newest first; with PATH only those that touched it.
 
-    STORE@N begins at version N.
+    STORE@N begins at version N. Every condition that is given has to hold. With --watch, versions that are
+    sealed from now on (or since --since) are shown, oldest first, until Ctrl-C, or N of them.
     """
+    from engramfs.cli.version_printing import VersionPrinter
     from engramfs.history import catalog
 
-    with offline.reading(invocation) as repository:
+    asked = _Asked(**options)
+    with offline.reading(invocation) as repository, paged(invocation, unless=asked.no_pager or asked.watch):
         wanted = with_path(refer(repository, reference), path)
+        selection = _selection(asked, wanted)
         with repository.engine.reading() as reader:
             store = catalog.named(reader, wanted.store)
-            found = islice(_some(_versions(reader, store, wanted), wanted), limit)
-            if invocation.json:
-                _print_json(invocation, reader, store, found)
-            else:
-                _print_lines(invocation, reader, store, found, wanted.path or b"")
+            newest = catalog.head(reader, store.id).number
+            printer = VersionPrinter(invocation, store, newest, stat=asked.stat, patch=asked.patch)
+            if not asked.watch:
+                _print(reader, printer, islice(_found(reader, store, wanted, selection), asked.limit))
+        if asked.watch:
+            from engramfs.cli.watching import watch
+
+            _check_watchable(wanted, selection)
+            watch(repository.engine, store, selection, newest, asked.limit, printer)
 
 
-def with_path(reference: "Reference", path: str | None) -> "Reference":
-    """`reference` with the path of a separate argument. Raises `UsageError` for two paths."""
-    import msgspec
+def _selection(asked: _Asked, wanted: "Reference") -> "Selection":
+    from engramfs.history.selection import Selection
 
-    if path is None:
-        return reference
-    if reference.path:
-        raise UsageError("a path was given twice; write STORE PATH or STORE:PATH")
-    return msgspec.structs.replace(reference, path=raw(path).strip(b"/"))
+    if asked.only_path is not None and wanted.path:
+        raise UsageError("a path was given twice; write STORE PATH or STORE --path PATH")
+    path = wanted.path if asked.only_path is None else raw(asked.only_path).strip(b"/")
+    if asked.follow and not path:
+        raise UsageError("--follow needs the PATH of one file or directory")
+    return msgspec.convert(
+        {
+            "author": asked.author,
+            "session": asked.session,
+            "by": asked.by,
+            "flag": asked.flag,
+            "since": parse_since(asked.since) if asked.since is not None else None,
+            "path": path or b"",
+            "follow": asked.follow,
+        },
+        Selection,
+    )
 
 
-def _versions(reader: "Reader", store: "Store", wanted: "Reference") -> Iterator["Version"]:
-    from engramfs.history import log
+def _check_watchable(wanted: "Reference", selection: "Selection") -> None:
+    if wanted.version is not None or selection.follow:
+        raise UsageError("--watch shows what is sealed from now on; leave out @N and --follow")
+
+
+def _found(
+    reader: "Reader", store: "Store", wanted: "Reference", selection: "Selection"
+) -> Iterator["Selected"]:
+    """What is asked for. Raises `NotFound` for a path that nothing ever touched: a mistyped one, mostly."""
+    from engramfs.history import catalog, log
+    from engramfs.history.selection import Selection, select
 
     if wanted.version is not None:
         log.version(reader, store, wanted.version)  # an unknown number is an error, not an empty log
-    if not wanted.path:
-        return log.versions(reader, store.id, newest=wanted.version)
-    newest = wanted.version
-    found = log.touching(reader, store, wanted.path)
-    return (version for version in found if newest is None or version.number <= newest)
-
-
-def _some(found: Iterator["Version"], wanted: "Reference") -> Iterator["Version"]:
-    """`found`. Raises `NotFound` for a path that has nothing in it: a mistyped one, most likely."""
+    newest = wanted.version or catalog.head(reader, store.id).number
+    found = select(reader, store, selection, newest)
     first = next(found, None)
     if first is not None:
         return chain([first], found)
-    if wanted.path:
+    path_alone = Selection(path=selection.path, follow=selection.follow)
+    if selection.path and not any(True for _ in select(reader, store, path_alone, newest)):
         until = "" if wanted.version is None else f" up to {wanted.version}"
         raise NotFound(
-            f"no version{until} of {wanted.store} has {printable(wanted.path)}; "
+            f"no version{until} of {wanted.store} has {printable(selection.path)}; "
             f"engramfs log {wanted.store} shows what each changed"
         )
     return iter(())
 
 
-def _print_json(invocation: Invocation, reader: "Reader", store: "Store", found: Iterator["Version"]) -> None:
-    from engramfs.history import log
-
-    invocation.output.document(
-        [log.describe(version, log.changes(reader, store.id, version.number)) for version in found]
-    )
-
-
-def _print_lines(
-    invocation: Invocation, reader: "Reader", store: "Store", found: Iterator["Version"], path: bytes
-) -> None:
-    from engramfs.cli.versions import print_line
-    from engramfs.history import catalog, log
-
-    width = len(str(catalog.head(reader, store.id).number))
-    for version in found:
-        changes = log.changes(reader, store.id, version.number)
-        touching = (change for change in changes if log.touches(change, path))
-        print_line(invocation.output, version, touching, width)
+def _print(reader: "Reader", printer: "VersionPrinter", found: Iterator["Selected"]) -> None:
+    if printer.as_json:
+        printer.print_documents(reader, found)
+        return
+    for one in found:
+        printer.print_line(reader, one)

@@ -35,6 +35,8 @@ MODULES = {
         "search": "search",
         "show": "show",
         "diff": "diff",
+        "blame": "blame",
+        "tree": "tree",
         "restart": "restart",
         "restore": "restore",
         "note": "note",

@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from engramfs.cli import offline
-from engramfs.cli.arguments import now, refer, reference_argument
+from engramfs.cli.arguments import now, refer, reference_argument, with_path
 from engramfs.cli.command import Command
 from engramfs.cli.invocation import Invocation, pass_invocation
-from engramfs.cli.log import with_path
 from engramfs.cli.versions import print_recorded
-from engramfs.errors import UsageError
+from engramfs.errors import NotFound, UsageError
 from engramfs.model.names import printable
 
 if TYPE_CHECKING:
@@ -21,33 +20,50 @@ if TYPE_CHECKING:
 @click.command("restore", cls=Command, short_help="Make an old tree or file the head again.")
 @reference_argument
 @click.argument("path", required=False)
+@click.option("--at", "moment", metavar="TIME", help="The version of that time, or of so long ago (2d).")
 @pass_invocation
-def command(invocation: Invocation, reference: str, path: str | None) -> None:
+def command(invocation: Invocation, reference: str, path: str | None, moment: str | None) -> None:
     """Make version N of STORE, or PATH as it was in it, the head again: as a new version."""
     with offline.reading(invocation) as repository:
         wanted = with_path(refer(repository, reference), path)
-    if wanted.version is None:
-        raise UsageError(f"which version of {wanted.store}? write {wanted.store}@N; engramfs log lists them")
+        number = _number(repository, wanted, moment)
     shown = printable(wanted.path or b"")
     document = offline.write(
         invocation,
         "engramfs restore",
-        lambda: invocation.client.call("restore", store=wanted.store, number=wanted.version, path=shown),
-        lambda repository: _restore(repository, wanted),
+        lambda: invocation.client.call("restore", store=wanted.store, number=number, path=shown),
+        lambda repository: _restore(repository, wanted, number),
     )
     if invocation.json:
         invocation.output.document(document)
     else:
-        print_recorded(invocation.output, wanted.store, document, f"restored from @{wanted.version}")
+        print_recorded(invocation.output, wanted.store, document, f"restored from @{number}")
 
 
-def _restore(repository: "Repository", wanted: "Reference") -> dict[str, Any] | None:
+def _number(repository: "Repository", wanted: "Reference", moment: str | None) -> int:
+    """The version that is meant. Raises `UsageError` unless there is one way to say which."""
+    if (wanted.version is None) == (moment is None):
+        raise UsageError(
+            f"which version of {wanted.store}? write {wanted.store}@N or --at TIME; engramfs log lists them"
+        )
+    if moment is None:
+        return wanted.version or 0
+    from engramfs.cli.arguments import parse_since
+    from engramfs.history import catalog, log
+
+    with repository.engine.reading() as reader:
+        number = log.at_time(reader, catalog.named(reader, wanted.store).id, parse_since(moment))
+    if not number:
+        raise NotFound(f"{wanted.store} had no version at {moment}; engramfs log {wanted.store} lists them")
+    return number
+
+
+def _restore(repository: "Repository", wanted: "Reference", number: int) -> dict[str, Any] | None:
     from engramfs.history import catalog, commit, log, restore
     from engramfs.storage.protocol import Writer
 
     def body(writer: Writer) -> dict[str, Any] | None:
         store = catalog.writable(writer, wanted.store)
-        number = wanted.version or 0
         planned = restore.plan(writer, store, number, wanted.path, offline.person(), now())
         version = commit.apply(writer, planned)
         return log.describe(version, planned.changes) if version else None

@@ -1,14 +1,16 @@
 """`engramfs show STORE[@N][:PATH]`: a version, or a file or directory as it was."""
 
 import stat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from engramfs.cli import offline
 from engramfs.cli.arguments import refer, reference_argument
 from engramfs.cli.command import Command
+from engramfs.cli.entries import describe
 from engramfs.cli.invocation import Invocation, pass_invocation
+from engramfs.cli.pager import no_pager, paged
 from engramfs.errors import NotFound
 from engramfs.model.names import printable
 from engramfs.model.quantities import format_size
@@ -23,38 +25,44 @@ if TYPE_CHECKING:
 
 @click.command("show", cls=Command, short_help="A version, or a file as it was.")
 @reference_argument
+@click.option("--stat", is_flag=True, help="With how many lines came and went in each file.")
+@click.option("-p", "--patch", is_flag=True, help="With the lines themselves.")
+@no_pager
 @pass_invocation
-def command(invocation: Invocation, reference: str) -> None:
+def command(invocation: Invocation, reference: str, stat: bool, patch: bool, no_pager: bool) -> None:
     """Show a version and its changes; with a path, the file or directory as it was then.
 
     STORE is the newest version, STORE@N an older one, STORE@N:PATH a file in it, STORE: its top directory.
     """
     from engramfs.history import catalog
 
-    with offline.reading(invocation) as repository:
+    with offline.reading(invocation) as repository, paged(invocation, unless=no_pager):
         wanted = refer(repository, reference)
         with repository.engine.reading() as reader:
             store = catalog.named(reader, wanted.store)
             if wanted.path is None:
-                _show_version(invocation, reader, store, wanted.version)
+                _show_version(invocation, reader, store, wanted.version, stat=stat, patch=patch)
             else:
                 _show_path(invocation, reader, store, wanted)
 
 
-def _show_version(invocation: Invocation, reader: "Reader", store: "Store", number: int | None) -> None:
-    from engramfs.cli.versions import print_version
+def _show_version(
+    invocation: Invocation, reader: "Reader", store: "Store", number: int | None, *, stat: bool, patch: bool
+) -> None:
+    from engramfs.cli.version_printing import VersionPrinter
     from engramfs.history import catalog, log
+    from engramfs.history.selection import Selected
 
     if number is None:
         number = catalog.head(reader, store.id).number
         if number == 0:
             raise NotFound(f"store {store.name} has no version yet; engramfs import makes one")
-    version = log.version(reader, store, number)
-    changes = log.changes(reader, store.id, number)
+    one = Selected(log.version(reader, store, number), b"")
+    printer = VersionPrinter(invocation, store, number, stat=stat, patch=patch)
     if invocation.json:
-        invocation.output.document({"store": store.name, **log.describe(version, changes)})
+        invocation.output.document({"store": store.name, **printer.describe(reader, one)})
     else:
-        print_version(invocation.output, store.name, version, changes)
+        printer.print_version(reader, one)
 
 
 def _show_path(invocation: Invocation, reader: "Reader", store: "Store", wanted: "Reference") -> None:
@@ -107,21 +115,6 @@ def _show_content(invocation: Invocation, reader: "Reader", entry: "Entry", path
     else:
         for part in blobs.parts(reader, entry.digest, entry.size):
             invocation.output.raw(part)
-
-
-def describe(path: bytes, entry: "Entry") -> dict[str, Any]:
-    """An entry as JSON: `path`, `kind`, `mode` (octal text), `size`, `mtime`, `sha256`, `target`."""
-    from engramfs.model.times import format_time
-
-    return {
-        "path": printable(path),
-        "kind": entry.kind.name.lower(),
-        "mode": f"{entry.mode:04o}",
-        "size": entry.size,
-        "mtime": format_time(entry.mtime),
-        "sha256": entry.digest.hex() or None,
-        "target": printable(entry.target) if entry.target else None,
-    }
 
 
 def _content(content: bytes) -> dict[str, str]:

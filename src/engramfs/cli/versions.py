@@ -5,11 +5,14 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from engramfs.cli.output import Cell, Output
+from engramfs.model.entry import Kind
 from engramfs.model.names import printable
 from engramfs.model.quantities import format_size
 from engramfs.model.version import Change, ChangeKind
 
 if TYPE_CHECKING:
+    from engramfs.model.author import Author
+    from engramfs.model.redaction import Redaction
     from engramfs.model.version import Version
 
 _COLOURS = {
@@ -17,6 +20,15 @@ _COLOURS = {
     ChangeKind.MODIFIED: "yellow",
     ChangeKind.DELETED: "red",
     ChangeKind.RENAMED: "cyan",
+}
+_VIA = {
+    "fs": "written in a mount",
+    "import": "a directory or repository, imported",
+    "deploy": "the program of an agent, deployed",
+    "restore": "an old version, made the head again",
+    "revert": "an old version, undone",
+    "seed": "the first content of a memory",
+    "approval": "what waited, approved",
 }
 _SHOWN = 3  # changes in a line of the log
 
@@ -53,20 +65,42 @@ def summary(version: "Version", shown: Sequence[Change]) -> list[Cell]:
 def print_version(output: Output, store: str, version: "Version", changes: Iterable[Change]) -> None:
     """A version as a heading and a line for each change."""
     output.line((f"{store}@{version.number}", "yellow"), (version.digest.hex(), "bright_black"))
-    output.line("author ", (version.author.label(), "cyan"), f"by {version.via}")
+    output.line("author ", (version.author.label(), "cyan"), _ids_of(version.author))
+    output.line("came by", version.via, (_VIA.get(version.via, ""), "bright_black"))
     output.line("time   ", local_time(version.time))
-    if version.message:
-        output.line("message", version.message)
+    for number, line in enumerate(version.message.split("\n") if version.message else []):
+        output.line("message" if number == 0 else "       ", line)
     if flags := flags_of(version):
         output.line("flags  ", (flags, "red"))
     output.line("")
     for change in changes:
-        size = "" if change.op is ChangeKind.DELETED else format_size(change.size)
+        has_size = change.kind is not Kind.DIRECTORY and change.op is not ChangeKind.DELETED
+        size = format_size(change.size) if has_size else ""
         output.line((f"{change.op.label:<8}", _COLOURS[change.op]), path_of(change), (size, "bright_black"))
+
+
+def _ids_of(author: "Author") -> str:
+    """`person`, or the ids of an agent's session: `(agent digest, actor ann, session 4f2a)`."""
+    ids = {"agent": author.agent, "actor": author.actor, "tenant": author.tenant, "session": author.session}
+    given = ", ".join(f"{what} {value}" for what, value in ids.items() if value)
+    return f"({given})" if author.kind == "agent" else author.kind
+
+
+def print_redactions(output: Output, redactions: "Iterable[Redaction]") -> None:
+    """Who took something out of a version, when and why."""
+    for redaction in redactions:
+        count = f"{redaction.changes:,} change{'' if redaction.changes == 1 else 's'}"
+        output.line(
+            ("redacted", "red"),
+            f"{local_time(redaction.time)} by {redaction.author.label()}, {count}:",
+            redaction.reason,
+        )
 
 
 def path_of(change: Change) -> str:
     """The path of a change; of a rename, both."""
+    if change.is_redacted:
+        return "(redacted)"
     path = printable(change.path)
     return f"{printable(change.from_path)} → {path}" if change.from_path is not None else path
 

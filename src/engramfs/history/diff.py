@@ -1,18 +1,15 @@
-"""What differs between two trees, and between two contents.
+"""What differs between two trees.
 
 Both trees are walked together, a directory at a time, so the cost is that of listing the directories that
 both have, whatever the number of versions between them. Contents are compared by digest, not read.
 """
 
-import difflib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from engramfs.history.lines import is_binary
 from engramfs.history.tree import Tree, resolve
 from engramfs.model.entry import Entry, Kind
-from engramfs.model.names import printable
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -21,6 +18,7 @@ class Difference(msgspec.Struct, frozen=True):
     path: bytes
     old: Entry | None
     new: Entry | None
+    from_path: bytes | None = None  # where `old` was, if elsewhere: see `with_renames`
 
 
 def differences(old: Tree, new: Tree, path: bytes = b"") -> Iterator[Difference]:
@@ -28,7 +26,41 @@ def differences(old: Tree, new: Tree, path: bytes = b"") -> Iterator[Difference]
 
     Times, node ids and numbers of links are no difference.
     """
-    yield from _compare(old, new, path, resolve(old, path), resolve(new, path))
+    yield from compare(old, new, path, resolve(old, path), resolve(new, path))
+
+
+def with_renames(found: Iterable[Difference]) -> list[Difference]:
+    """`found` with what went in one place and came in another as one difference.
+
+    Of a directory that was renamed, what is in it is left out unless it changed as well. Makes sense for two
+    trees of one store, where a node is the same thing in both.
+    """
+    listed = list(found)
+    gone = {one.old.node: one for one in listed if one.old is not None and one.new is None}
+    came = {one.new.node: one for one in listed if one.new is not None and one.old is None}
+    moved = {one.path: gone[node].path for node, one in came.items() if node in gone}
+    if not moved:
+        return listed
+    explained = set(moved.values())
+    return [
+        renamed
+        for one in listed
+        if (renamed := _renamed(one, moved, gone)) is not None
+        and (one.path not in explained or one.new is not None)
+    ]
+
+
+def _renamed(one: Difference, moved: dict[bytes, bytes], gone: dict[int, Difference]) -> Difference | None:
+    """What is to be said of `one`; None when the rename of the directory above says it."""
+    source = moved.get(one.path) if one.old is None else None
+    if source is None or one.new is None:
+        return one
+    old = gone[one.new.node].old
+    above, _, name = one.path.rpartition(b"/")
+    source_above, _, source_name = source.rpartition(b"/")
+    if name == source_name and moved.get(above) == source_above and same(old, one.new):
+        return None
+    return Difference(one.path, old, one.new, source)
 
 
 def same(old: Entry | None, new: Entry | None) -> bool:
@@ -45,9 +77,10 @@ def same(old: Entry | None, new: Entry | None) -> bool:
     )
 
 
-def _compare(
+def compare(
     old: Tree, new: Tree, path: bytes, before: Entry | None, after: Entry | None
 ) -> Iterator[Difference]:
+    """`differences` at and below `path`, which is `before` in one tree and `after` in the other."""
     waiting = [(path, before, after)]
     while waiting:
         where, before, after = waiting.pop()
@@ -56,43 +89,13 @@ def _compare(
         old_children, new_children = _children(old, before), _children(new, after)
         for name in sorted(old_children.keys() | new_children.keys(), reverse=True):
             one, other = old_children.get(name), new_children.get(name)
-            if _is_directory(one) or _is_directory(other) or not same(one, other):
+            if is_directory(one) or is_directory(other) or not same(one, other):
                 waiting.append((where + b"/" + name if where else name, one, other))
 
 
-def _is_directory(entry: Entry | None) -> bool:
+def is_directory(entry: Entry | None) -> bool:
     return entry is not None and entry.kind is Kind.DIRECTORY
 
 
 def _children(tree: Tree, entry: Entry | None) -> dict[bytes, Entry]:
-    return dict(tree.children(entry.node)) if entry is not None and _is_directory(entry) else {}
-
-
-def unified(old: bytes | None, new: bytes | None, path: bytes) -> Iterator[str]:
-    """A unified diff of two contents, line by line, without line ends. None: there is no such file.
-
-    Bytes that are not UTF-8 come back by `model.names.raw`.
-    """
-    before, after = old or b"", new or b""
-    if before == after and (old is None) == (new is None):
-        return
-    shown = printable(path)
-    from_file = "/dev/null" if old is None else f"a/{shown}"
-    to_file = "/dev/null" if new is None else f"b/{shown}"
-    if is_binary(before) or is_binary(after):
-        yield f"Binary files {from_file} and {to_file} differ"
-        return
-    old_lines, new_lines = _lines(before), _lines(after)
-    lines = difflib.unified_diff(old_lines, new_lines, from_file, to_file, lineterm="")
-    for number, text in enumerate(lines):
-        is_header = number < 2 or text.startswith("@@")
-        yield text.removesuffix("\n")
-        if not is_header and not text.endswith("\n"):
-            yield "\\ No newline at end of file"
-
-
-def _lines(content: bytes) -> list[str]:
-    """Lines with their ends; only a line feed ends one."""
-    lines = printable(content).split("\n")
-    last = lines.pop()
-    return [line + "\n" for line in lines] + ([last] if last else [])
+    return dict(tree.children(entry.node)) if entry is not None and is_directory(entry) else {}

@@ -6,11 +6,13 @@ once for its digest and once to be stored, must have that digest again.
 """
 
 import os
+from collections.abc import Iterator
 from functools import partial
 from typing import BinaryIO
 
 from engramfs.history.plain_directory import Found, changed, failed
 from engramfs.history.stored_contents import PutBlobs, StoredContents
+from engramfs.storage.blobs import PART
 from engramfs.storage.protocol import Engine
 
 
@@ -36,6 +38,19 @@ class FileContents:
     def flush(self) -> None:
         """Put the small files that are waiting into the log."""
         self._contents.flush()
+
+
+def read_parts(directory: bytes, one: Found) -> Iterator[bytes]:
+    """The content of a file as the scan saw it. Raises `Conflict` when it changed, else as the scan does."""
+    place = os.path.join(directory, one.path)
+    try:
+        with open(place, "rb", buffering=0, opener=_open) as file:
+            _check_unchanged(file, one, place)
+            while part := file.read(PART):
+                yield part
+            _check_unchanged(file, one, place)
+    except OSError as error:
+        raise failed(place, error) from error
 
 
 def _open(place: str | bytes, flags: int) -> int:

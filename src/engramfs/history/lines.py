@@ -7,13 +7,12 @@ costs little.
 
 import difflib
 from collections.abc import Sequence
-
-import msgspec
+from typing import NamedTuple
 
 _SNIFFED = 8000  # bytes that are looked at for a NUL, as git does
 
 
-class Match(msgspec.Struct, frozen=True):
+class Match(NamedTuple):
     """`length` lines from `old` on in one content are those from `new` on in the other."""
 
     old: int

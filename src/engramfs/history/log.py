@@ -11,6 +11,7 @@ import msgspec
 
 from engramfs.errors import Corrupt, NotFound
 from engramfs.history import catalog
+from engramfs.model.author import Author
 from engramfs.model.entry import Kind
 from engramfs.model.names import printable
 from engramfs.model.store import Store
@@ -50,13 +51,19 @@ def versions(
 
 def version(reader: Reader, store: Store, number: int) -> Version:
     """One version. Raises `NotFound`."""
-    value = reader.get(Table.VERSIONS, keys.version(store.id, number)) if 0 < number < 1 << 64 else None
-    if value is None:
+    found = find_version(reader, store.id, number)
+    if found is None:
         newest = catalog.head(reader, store.id).number
         raise NotFound(
             f"store {store.name} has no version {number}; its newest is {newest} (engramfs log {store.name})"
         )
-    return decode_version(value)
+    return found
+
+
+def find_version(reader: Reader, store_id: int, number: int) -> Version | None:
+    """One version, or None where there is none, or none any more."""
+    value = reader.get(Table.VERSIONS, keys.version(store_id, number)) if 0 < number < 1 << 64 else None
+    return decode_version(value) if value is not None else None
 
 
 def changes(reader: Reader, store_id: int, number: int) -> Iterator[Change]:
@@ -66,13 +73,12 @@ def changes(reader: Reader, store_id: int, number: int) -> Iterator[Change]:
         yield from decode_changes(value)
 
 
-def touching(reader: Reader, store: Store, path: bytes) -> Iterator[Version]:
-    """The versions, newest first, that changed `path` or anything below it. Renames are not followed."""
-    prefix = keys.u32(store.id)
-    rows = reader.scan(Table.CHANGES, prefix, keys.after(prefix), reverse=True)
-    for number, parts in groupby(rows, key=_number):
+def numbers_touching(reader: Reader, store: Store, path: bytes, newest: int) -> Iterator[int]:
+    """The versions from `newest` down that changed `path` or anything below it. Renames are not followed."""
+    start, stop = keys.changes(store.id, 0, 0), keys.changes(store.id, newest + 1, 0)
+    for number, parts in groupby(reader.scan(Table.CHANGES, start, stop, reverse=True), key=_number):
         if any(touches(change, path) for _, value in parts for change in decode_changes(value)):
-            yield version(reader, store, number)
+            yield number
 
 
 def _number(row: Row) -> int:
@@ -90,17 +96,24 @@ def touches(change: Change, path: bytes) -> bool:
 
 def at_time(reader: Reader, store_id: int, time_ns: int) -> int:
     """The number of the newest version that is not later than `time_ns`; 0 when there is none."""
-    earlier, later = 0, catalog.head(reader, store_id).number + 1
+    head = catalog.head(reader, store_id)
+    found, earlier, later = 0, 0, head.number + 1
     while later - earlier > 1:
         middle = (earlier + later) // 2
-        value = reader.get(Table.VERSIONS, keys.version(store_id, middle))
-        if value is None:
+        version = _newest_up_to(reader, store_id, middle)
+        if (version is None or version.number < middle) and middle >= head.oldest:
             raise Corrupt(f"version {middle} is missing; run engramfs verify")
-        if decode_version(value).time <= time_ns:
-            earlier = middle
+        if version is None or version.time <= time_ns:
+            found, earlier = version.number if version is not None else found, middle
         else:
             later = middle
-    return earlier
+    return found
+
+
+def _newest_up_to(reader: Reader, store_id: int, number: int) -> Version | None:
+    """That version, or the newest before it which is kept."""
+    row = reader.at_or_before(Table.VERSIONS, keys.version(store_id, number))
+    return decode_version(row[1]) if row is not None and row[0][:4] == keys.u32(store_id) else None
 
 
 def feed_position(reader: Reader) -> int:
@@ -111,17 +124,10 @@ def feed_position(reader: Reader) -> int:
 
 def describe(version: Version, changes: Iterable[Change]) -> dict[str, Any]:
     """A version as JSON. `overwrites` is there only when the version is flagged `concurrent`."""
-    author = version.author
     described: dict[str, Any] = {
         "number": version.number,
         "time": format_time(version.time),
-        "author": {
-            "kind": author.kind,
-            "agent": author.agent,
-            "actor": author.actor,
-            "tenant": author.tenant,
-            "session": author.session,
-        },
+        "author": describe_author(version.author),
         "via": version.via,
         "message": version.message,
         "flags": list(version.flags),
@@ -133,9 +139,24 @@ def describe(version: Version, changes: Iterable[Change]) -> dict[str, Any]:
     return described
 
 
-def describe_change(change: Change) -> dict[str, Any]:
-    """A change as JSON; `sha256` is null for what has no content of its own."""
+def describe_author(author: Author) -> dict[str, Any]:
+    """Who made a version, as JSON."""
     return {
+        "kind": author.kind,
+        "agent": author.agent,
+        "actor": author.actor,
+        "tenant": author.tenant,
+        "session": author.session,
+    }
+
+
+def describe_change(change: Change) -> dict[str, Any]:
+    """A change as JSON; `sha256` is null for what has no content of its own.
+
+    Of a redacted one the paths are empty; it has the key `redacted`.
+    """
+    return {
+        **({"redacted": True} if change.is_redacted else {}),
         "op": change.op.label,
         "path": printable(change.path),
         "from_path": None if change.from_path is None else printable(change.from_path),

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engramfs.history.diff import differences, unified
+from engramfs.history.diff import differences
+from engramfs.history.patch import unified
 from engramfs.history.tree import Tree, tree_at
 from engramfs.model.entry import Entry
 from engramfs.model.names import raw

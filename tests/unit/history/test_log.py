@@ -18,7 +18,7 @@ from .conftest import SECOND, Book, Shelf, replace
 
 def numbers(book: Book, path: bytes) -> list[int]:
     with book.repository.engine.reading() as reader:
-        return [version.number for version in log.touching(reader, book.store, path)]
+        return list(log.numbers_touching(reader, book.store, path, book.head().number))
 
 
 def test_versions_come_newest_first_and_stop_at_the_limit(shelf: Shelf) -> None:

@@ -1,0 +1,126 @@
+"""Differences as `diff`, `show` and `log` print them: a patch, a summary of lines, JSON."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from engramfs.cli.output import Output
+from engramfs.errors import NotFound
+from engramfs.model.names import printable
+
+if TYPE_CHECKING:
+    from engramfs.history.diff import Difference
+    from engramfs.model.entry import Entry
+
+Contents = Callable[["Difference"], tuple[bytes | None, bytes | None]]  # before and after
+_WIDTH = 40  # of the bars in a summary
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def print_patch(output: Output, found: "Iterable[Difference]", contents: Contents) -> None:
+    """Every difference, with the lines that came and went."""
+    for difference in found:
+        output.line((headline(difference), "bold"))
+        old, new = difference.old, difference.new
+        if old and new and old.mode != new.mode:
+            output.line(f"mode {old.mode:04o} → {new.mode:04o}")
+        for line in _patch(difference, contents):
+            output.line((line, _colour(line)) if _colour(line) else line)
+
+
+def headline(difference: "Difference") -> str:
+    """`modified file notes.md`, `renamed directory old → new`."""
+    entry = difference.new or difference.old
+    assert entry is not None
+    path = printable(difference.path) or "."
+    if difference.from_path is not None:
+        path = f"{printable(difference.from_path)} → {path}"
+    return f"{operation(difference)} {entry.kind.name.lower()} {path}"
+
+
+def operation(difference: "Difference") -> str:
+    """created, modified, deleted or renamed."""
+    if difference.from_path is not None:
+        return "renamed"
+    return "created" if difference.old is None else "deleted" if difference.new is None else "modified"
+
+
+def _patch(difference: "Difference", contents: Contents) -> Iterator[str]:
+    from engramfs.history.patch import unified
+
+    try:
+        old, new = contents(difference)
+    except NotFound as error:  # it was redacted
+        yield error.message
+        return
+    yield from unified(old, new, difference.path, difference.from_path)
+
+
+def _colour(line: str) -> str:
+    return "bold" if line.startswith(("+++", "---")) else _COLOURS.get(line[:1], "")
+
+
+def print_stat(output: Output, found: "Iterable[Difference]", contents: Contents) -> None:
+    """A line for each file, and each directory that was renamed, with how much changed, and the sum."""
+    rows = [(headline(one), counts(one, contents)) for one in found if not _is_plain_directory(one)]
+    width = max((len(name) for name, _ in rows), default=0)
+    most = max((row["added"] + row["removed"] for _, row in rows), default=0)
+    for name, row in rows:
+        if row["binary"]:
+            output.line(f"{name:<{width}} | binary")
+            continue
+        added, removed = (_bar(row[key], most) for key in ("added", "removed"))
+        total = f"{name:<{width}} | {row['added'] + row['removed']}"
+        output.line(total, ("+" * added, "green"), ("-" * removed, "red"), separator=" ")
+    added, removed = (sum(row[key] for _, row in rows) for key in ("added", "removed"))
+    output.line(
+        f"{len(rows):,} changed, {added:,} {'line' if added == 1 else 'lines'} added, {removed:,} removed"
+    )
+
+
+def _is_plain_directory(difference: "Difference") -> bool:
+    """Of which there is nothing to count."""
+    from engramfs.model.entry import Kind
+
+    entry = difference.new or difference.old
+    return entry is not None and entry.kind is Kind.DIRECTORY and difference.from_path is None
+
+
+def _bar(lines: int, most: int) -> int:
+    """How long the bar of so many lines is; a line is at least one mark."""
+    return lines if most <= _WIDTH else max(min(lines, 1), lines * _WIDTH // most)
+
+
+def counts(difference: "Difference", contents: Contents) -> dict[str, Any]:
+    """The lines that came and went: `added`, `removed`, `binary`."""
+    from engramfs.history.patch import count
+
+    try:
+        counted = count(*contents(difference))
+    except NotFound:
+        return {"added": 0, "removed": 0, "binary": True}
+    return {"added": counted.added, "removed": counted.removed, "binary": counted.binary}
+
+
+def document(
+    difference: "Difference", contents: Contents, *, stat: bool = False, patch: bool = False
+) -> dict[str, Any]:
+    """A difference as JSON: op, path, from_path, old, new; the counts with `stat`, the text with `patch`."""
+    from_path = difference.from_path
+    described: dict[str, Any] = {
+        "op": operation(difference),
+        "path": printable(difference.path),
+        "from_path": None if from_path is None else printable(from_path),
+        "old": _entry(from_path if from_path is not None else difference.path, difference.old),
+        "new": _entry(difference.path, difference.new),
+    }
+    if stat:
+        described |= counts(difference, contents)
+    if patch:
+        described["patch"] = "".join(f"{line}\n" for line in _patch(difference, contents))
+    return described
+
+
+def _entry(path: bytes, entry: "Entry | None") -> dict[str, Any] | None:
+    from engramfs.cli.entries import describe
+
+    return describe(path, entry) if entry is not None else None

@@ -1,0 +1,108 @@
+"""Versions one after the other, the way `log` and `show` print them: lines, summaries, patches, JSON."""
+
+import json
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from engramfs.cli.invocation import Invocation
+from engramfs.cli.patches import document, print_patch, print_stat
+from engramfs.cli.versions import print_line, print_redactions, print_version
+from engramfs.errors import NotFound
+from engramfs.history import log
+from engramfs.history.between import of_version
+from engramfs.history.patch import content_of
+from engramfs.history.redaction import redactions
+
+if TYPE_CHECKING:
+    from engramfs.history.diff import Difference
+    from engramfs.history.selection import Selected
+    from engramfs.model.store import Store
+    from engramfs.storage.protocol import Reader
+
+
+class VersionPrinter:
+    """Prints versions of one store; `newest` says how wide a number may be."""
+
+    def __init__(
+        self, invocation: Invocation, store: "Store", newest: int, *, stat: bool = False, patch: bool = False
+    ) -> None:
+        self._output = invocation.output
+        self._store = store
+        self._width = len(str(newest))
+        self._stat = stat
+        self._patch = patch
+        self.as_json = invocation.json
+
+    def print_line(self, reader: "Reader", one: "Selected") -> None:
+        """A version as one line, with what was asked for below it."""
+        changes = log.changes(reader, self._store.id, one.version.number)
+        touching = (change for change in changes if log.touches(change, one.path))
+        print_line(self._output, one.version, touching, self._width)
+        self.print_differences(reader, one)
+
+    def print_version(self, reader: "Reader", one: "Selected") -> None:
+        """A version with everything that is known of it."""
+        number = one.version.number
+        print_version(
+            self._output, self._store.name, one.version, log.changes(reader, self._store.id, number)
+        )
+        print_redactions(self._output, redactions(reader, self._store.id, number))
+        self.print_differences(reader, one)
+
+    def print_differences(self, reader: "Reader", one: "Selected") -> None:
+        """The summary, or the patch, when it was asked for."""
+        if not (self._stat or self._patch):
+            return
+        try:
+            found = self._differences(reader, one)
+        except NotFound as error:
+            self._output.line((error.message, "yellow"))
+            return
+        self._output.line("")
+        if self._stat:
+            print_stat(self._output, found, partial(_contents, reader))
+        if self._patch:
+            print_patch(self._output, found, partial(_contents, reader))
+        self._output.line("")
+
+    def _differences(self, reader: "Reader", one: "Selected") -> "list[Difference]":
+        found = of_version(reader, self._store, one.version.number)
+        return [difference for difference in found if _is_at(difference, one.path)]
+
+    def describe(self, reader: "Reader", one: "Selected") -> dict[str, Any]:
+        """A version as JSON: with `differences`, if the summary or the patch was asked for."""
+        described = log.describe(one.version, log.changes(reader, self._store.id, one.version.number))
+        if self._stat or self._patch:
+            try:
+                found = self._differences(reader, one)
+            except NotFound:
+                return described | {"differences": None}
+            described["differences"] = [
+                document(each, partial(_contents, reader), stat=self._stat, patch=self._patch)
+                for each in found
+            ]
+        return described
+
+    def print_documents(self, reader: "Reader", found: "Iterable[Selected]") -> None:
+        """All of them as one JSON list."""
+        self._output.document([self.describe(reader, one) for one in found])
+
+    def print_document(self, reader: "Reader", one: "Selected") -> None:
+        """One of many whose end is not known: as JSON on a line of its own."""
+        click.echo(json.dumps(self.describe(reader, one)))
+
+
+def _contents(reader: "Reader", difference: "Difference") -> tuple[bytes | None, bytes | None]:
+    return content_of(reader, difference.old), content_of(reader, difference.new)
+
+
+def _is_at(difference: "Difference", path: bytes) -> bool:
+    """Whether it is one of `path`, of something below it, or of a moved directory that it lies in."""
+    for one in (difference.path, difference.from_path):
+        if one is not None and (not path or one == path or one.startswith(path + b"/")):
+            return True
+    sources = (difference.path, difference.from_path) if difference.from_path is not None else ()
+    return any(path.startswith(one + b"/") for one in sources if one is not None)
