@@ -3,6 +3,7 @@
 The layers, from the top, each importing only from those below it:
 
     cli        the commands
+    client     for programs: typed, synchronous, with a daemon or without one
     daemon     composition: configuration, keeper, worker, control socket, sessions
     mount      kernel mounts: attach, detach, mountinfo
     fuse       the pyfuse3 adapter
@@ -13,4 +14,18 @@ The layers, from the top, each importing only from those below it:
     errors, telemetry
 """
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from engramfs.client import Client as Client
+
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    """`engramfs.Client`, loaded when it is asked for: commands that need none start without it."""
+    if name != "Client":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return importlib.import_module("engramfs.client").Client

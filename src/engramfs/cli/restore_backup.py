@@ -115,6 +115,7 @@ def _print(invocation: Invocation, document: dict[str, Any]) -> None:
 @contextlib.contextmanager
 def _checked(invocation: Invocation, backup: str, names: Sequence[str]) -> Iterator[str]:
     """The backup, or a copy of it in which what its journal holds is sealed; the stores are sound there."""
+    from engramfs.client.state import has_records
     from engramfs.history import transplant
     from engramfs.history.backup_restore import copied, require_backup, require_sound
     from engramfs.history.repository import Repository
@@ -128,7 +129,7 @@ def _checked(invocation: Invocation, backup: str, names: Sequence[str]) -> Itera
             transplant.find(repository, name, backup)
         require_sound(verify(repository, names), backup)
 
-    if not offline.has_records(os.path.join(backup, "journal")):
+    if not has_records(os.path.join(backup, "journal")):
         with Repository.open(backup) as repository:
             check(repository)
         yield backup

@@ -5,13 +5,10 @@ from collections.abc import Mapping
 
 from engramfs.daemon.committing import Committer, Room
 from engramfs.daemon.control import Handler, Peer
-from engramfs.daemon.editing import Applied, EditRequest, Written, apply
+from engramfs.daemon.editing import Applied, EditRequest, Written, apply, check_writable
 from engramfs.daemon.request import taking
-from engramfs.daemon.session import Session
 from engramfs.daemon.sessions import Sessions
-from engramfs.errors import NotFound, ReadOnly
 from engramfs.history import edit
-from engramfs.model.access import Access
 from engramfs.storage.protocol import Writer
 
 
@@ -25,7 +22,7 @@ class EditMethods:
 
     async def edit(self, request: EditRequest, _peer: Peer) -> Written:
         session = self._sessions.get(request.session)
-        check_writable(session, request.store)
+        check_writable(session.id, session.attachments, request.store)
         store = self._committer.writable(request.store)
 
         def body(writer: Writer, room: Room) -> Applied:
@@ -41,12 +38,3 @@ class EditMethods:
         nodes = edit.nodes_needed(request.edits)
         applied = await self._committer.held_still(store, nodes, body)
         return applied.written
-
-
-def check_writable(session: Session, store: str) -> None:
-    """Raises `NotFound` when the session has no such store, and `ReadOnly` when it may only read it."""
-    found = [each for each in session.attachments if each.store == store]
-    if not found:
-        raise NotFound(f"session {session.id} has no store {store}; engramfs session show lists what it has")
-    if not any(each.access is Access.READ_WRITE for each in found):
-        raise ReadOnly(f"{store} is read-only in session {session.id}; nothing was written")

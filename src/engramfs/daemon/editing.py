@@ -3,13 +3,16 @@
 A program that holds the store lock does the same by itself: see `engramfs.client`.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from typing import Protocol
 
 import msgspec
 
+from engramfs.errors import NotFound, ReadOnly
 from engramfs.history import catalog, commit, edit, log
 from engramfs.history.commit import Commit
 from engramfs.history.working_tree import Name
+from engramfs.model.access import Access
 from engramfs.model.author import Author
 from engramfs.model.file_edit import EditedFile, EditLimits, FileEdit
 from engramfs.model.version import Version
@@ -39,6 +42,25 @@ class Written(msgspec.Struct, frozen=True):
     changed: bool
     position: int
     files: tuple[EditedFile, ...]
+
+
+class Attached(Protocol):
+    """Of an attachment, what says whether its session may write to it."""
+
+    @property
+    def store(self) -> str: ...
+
+    @property
+    def access(self) -> Access: ...
+
+
+def check_writable(session: str, attachments: Sequence[Attached], store: str) -> None:
+    """Raises `NotFound` when the session has no such store, and `ReadOnly` when it may only read it."""
+    found = [each for each in attachments if each.store == store]
+    if not found:
+        raise NotFound(f"session {session} has no store {store}; engramfs session show lists what it has")
+    if not any(each.access is Access.READ_WRITE for each in found):
+        raise ReadOnly(f"{store} is read-only in session {session}; nothing was written")
 
 
 class Applied(msgspec.Struct, frozen=True):

@@ -52,6 +52,13 @@ class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: str
 
 
+class ShowRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Without `state` it is not looked up whether anybody is left, which takes a look at every process."""
+
+    id: str
+    state: bool = True
+
+
 class PlaceRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: str
     place: Place
@@ -89,7 +96,7 @@ class SessionMethods:
         return {
             "session.open": taking(OpenRequest, self.open),
             "session.list": taking(NoRequest, self.every),
-            "session.show": taking(SessionRequest, self.show),
+            "session.show": taking(ShowRequest, self.show),
             "session.close": taking(SessionRequest, self.close),
             "session.close_gone": taking(NoRequest, self.close_gone),
             "session.attaching": taking(AttachingRequest, self.attaching),
@@ -127,8 +134,10 @@ class SessionMethods:
         gone = await self._gone()
         return [session.document(_state(session, gone)) for session in self._sessions.every()]
 
-    async def show(self, request: SessionRequest, _peer: Peer) -> Document:
+    async def show(self, request: ShowRequest, _peer: Peer) -> Document:
         session = self._sessions.get(request.id)
+        if not request.state:
+            return session.document()
         return session.document(_state(session, await self._gone()))
 
     async def close(self, request: SessionRequest, _peer: Peer) -> None:

@@ -18,33 +18,23 @@ from functools import partial
 import msgspec
 
 from engramfs import telemetry
-from engramfs.daemon import attach_option
-from engramfs.daemon.attachments import (
-    CONTEXTS,
-    ORG_STORE,
-    PROGRAM,
-    Attachment,
-    agent_store,
-    attachments,
-)
+from engramfs.daemon.attachments import Attachment
 from engramfs.daemon.config import AgentConfig, Config
 from engramfs.daemon.first_use import make_ready
 from engramfs.daemon.session import PARENTS, Attached, Parent, Session, SessionFiles
+from engramfs.daemon.wanted import wanted_attachments
 from engramfs.errors import EngramError, NotFound
-from engramfs.history import catalog, log
-from engramfs.history.tree import HeadTree
+from engramfs.history import catalog
 from engramfs.model.access import Access
-from engramfs.model.entry import NODE_MASK, ROOT_NODE, Kind
+from engramfs.model.entry import NODE_MASK, ROOT_NODE
 from engramfs.model.times import format_time
 from engramfs.mount.place import Place
-from engramfs.storage.protocol import Reader
 from engramfs.vfs.attributes import LONG
 from engramfs.vfs.filesystem import Filesystem
 from engramfs.vfs.synthetic import SyntheticView
 from engramfs.vfs.view import View
 
 replace = msgspec.structs.replace
-_KINDS = {"instructions.md": Kind.FILE, "skills": Kind.DIRECTORY}
 
 
 class Sessions:
@@ -134,15 +124,7 @@ class Sessions:
     ) -> list[Attachment]:
         """What a session shows, with the stores for it made, claimed and seeded. Raises as `open` does."""
         with self._filesystem.resources.engine.reading() as reader:
-            names = {store.name for store in catalog.every(reader, CONTEXTS)}
-            names |= {ORG_STORE} if _exists(reader, ORG_STORE) else set()
-            program = _program(reader, config.name)
-            exists = partial(_exists, reader)
-            parsed = [attach_option.parse(each, exists) for each in asked]
-            wanted = attachments(config, config.name, actor, tenant, names, program)
-            wanted = attach_option.combined(wanted, parsed)
-            for each in wanted:
-                _check_there(reader, each)
+            wanted = wanted_attachments(reader, config, actor, tenant, asked)
         limits = self._config.store_limits()
         for name in await make_ready(self._filesystem, wanted, config.name, limits):
             graft_store(self._filesystem, name)
@@ -294,29 +276,6 @@ class Sessions:
             else:
                 view = partial(filesystem.pinned_view, each.store, each.version, session.uid, session.gid)
                 root.graft(each.path, view, _node_inside(view(), each.inside))
-
-
-def _exists(reader: Reader, name: str) -> bool:
-    return catalog.find(reader, name) is not None
-
-
-def _program(reader: Reader, agent: str) -> list[str]:
-    """What of `PROGRAM` the store of an agent has."""
-    store = catalog.find(reader, agent_store(agent))
-    if store is None:
-        return []
-    tree = HeadTree(reader, store)
-    entries = {name: tree.lookup(ROOT_NODE, name.encode()) for name in PROGRAM}
-    return [name for name, entry in entries.items() if entry is not None and entry.kind is _KINDS[name]]
-
-
-def _check_there(reader: Reader, wanted: Attachment) -> None:
-    """Raise `NotFound` for a store or version that is not there and will not be made."""
-    if wanted.create:
-        return
-    store = catalog.named(reader, wanted.store)
-    if wanted.version is not None:
-        log.version(reader, store, wanted.version)
 
 
 def _is_one_directory(place: Place, other: Place) -> bool:

@@ -1,0 +1,20 @@
+"""Programs that use engramfs: typed, synchronous, with a daemon or without one.
+
+    with engramfs.Client() as client:
+        session = client.open_session(agent="digest", actor="alice")
+        session.edit("memories/alice", [Create("notes.md", "…")], message="first notes")
+
+state      the log of a state directory: behind a running daemon, or alone under the store lock
+answers    what is answered, as frozen structs
+session    what one session sees, and writes
+client     all of it
+
+Reading goes straight to the log, after a running daemon has sealed what is open; writing goes through the
+daemon when one runs. Imports neither trio nor pyfuse3.
+"""
+
+from engramfs.client.answers import Attachment, File, FileContent, StoreInfo
+from engramfs.client.client import Client
+from engramfs.client.session import Session
+
+__all__ = ["Attachment", "Client", "File", "FileContent", "Session", "StoreInfo"]

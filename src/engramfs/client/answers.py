@@ -1,0 +1,66 @@
+"""What the client answers, as frozen structs. Sizes are bytes; times nanoseconds since 1970, or RFC 3339."""
+
+import msgspec
+
+from engramfs.model.access import Access
+
+
+class StoreInfo(msgspec.Struct, frozen=True):
+    """A store. `version` is the number of its head, `created` RFC 3339."""
+
+    name: str
+    kind: str
+    description: str
+    version: int
+    files: int
+    used: int
+    max_file_size: int
+    quota: int
+    conflicts: str
+    created: str
+    archived: bool
+
+
+class File(msgspec.Struct, frozen=True):
+    """A file in a store; `mtime` in nanoseconds since 1970."""
+
+    path: str
+    size: int
+    sha256: str
+    mtime: int
+
+
+class FileContent(msgspec.Struct, frozen=True):
+    """What a file holds in a version."""
+
+    store: str
+    path: str
+    version: int
+    sha256: str
+    content: bytes
+
+
+class Attachment(msgspec.Struct, frozen=True):
+    """A store at a path of a session. Without `live` it is pinned to `version`."""
+
+    store: str
+    path: str
+    access: Access
+    version: int
+    live: bool
+    inside: str = ""
+
+    @property
+    def writable(self) -> bool:
+        return self.access is not Access.READ_ONLY
+
+
+class SessionInfo(msgspec.Struct, frozen=True):
+    """A session as it was when it was asked for; `opened` RFC 3339."""
+
+    id: str
+    agent: str
+    actor: str | None
+    tenant: str | None
+    opened: str
+    attachments: tuple[Attachment, ...]

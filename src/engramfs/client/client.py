@@ -1,0 +1,233 @@
+"""The client: stores and what is in them, sessions, and what the daemon does for programs.
+
+Concurrency. May be used from several threads; they take turns.
+"""
+
+import contextlib
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from engramfs.client.answers import File, FileContent, SessionInfo, StoreInfo
+from engramfs.client.session import Session
+from engramfs.client.state import State
+from engramfs.daemon.paths import locate
+from engramfs.errors import Conflict, NotFound
+from engramfs.model.entry import Kind
+from engramfs.model.names import printable, raw
+from engramfs.model.times import format_time
+
+if TYPE_CHECKING:
+    from engramfs.daemon.attachments import Attachment as Wanted
+    from engramfs.history.repository import Repository
+    from engramfs.history.tree import Tree
+    from engramfs.storage.protocol import Reader
+
+
+class Client:
+    """The state directory and daemon at these places, or at the usual ones; see `engramfs.daemon.paths`.
+
+    `note` is told what a person should know: that a daemon which died left something, say.
+    """
+
+    def __init__(
+        self,
+        state: str | None = None,
+        run: str | None = None,
+        config: str | None = None,
+        *,
+        note: Callable[[str], None] = lambda _what: None,
+    ) -> None:
+        self.state = State(locate(state, run, config), note)
+        self.lock = threading.RLock()
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        with self.lock:
+            self.state.close()
+
+    def is_running(self) -> bool:
+        """Whether a daemon answers."""
+        return self.state.control.is_running()
+
+    # Reading
+
+    @contextlib.contextmanager
+    def reading(self, *, sealed: bool = True) -> "Iterator[Reader]":
+        """A read transaction; with `sealed`, after everything that was acknowledged is in the log."""
+        with self.lock:
+            if sealed:
+                self.state.seal()
+            with self.state.read_transaction() as reader:
+                yield reader
+
+    def stores(self, prefix: str = "") -> list[StoreInfo]:
+        """Those whose name begins with `prefix`, by name; none before anything was stored."""
+        from engramfs.daemon import stores
+
+        try:
+            with self.reading() as reader:
+                return [msgspec.convert(each, StoreInfo) for each in stores.every(reader, prefix)]
+        except NotFound:
+            return []
+
+    def store(self, name: str) -> StoreInfo:
+        """Raises `NotFound`."""
+        from engramfs.daemon import stores
+
+        with self.reading() as reader:
+            return msgspec.convert(stores.read(reader, name), StoreInfo)
+
+    def files(self, store: str, version: int | None = None, under: str = "") -> list[File]:
+        """Every file of a store, at its head or at a version, at or below the path `under`, by path.
+
+        Raises `NotFound` for a store or version.
+        """
+        from engramfs.history.tree import walk
+
+        with self._tree(store, version) as (_, _, tree):
+            return [
+                File(printable(path), entry.size, entry.digest.hex(), entry.mtime)
+                for path, entry in walk(tree, raw(under))
+                if entry.kind is Kind.FILE
+            ]
+
+    def read(self, store: str, path: str, version: int | None = None) -> FileContent:
+        """A file's content. Raises `NotFound`, and `Conflict` for a directory or a link."""
+        from engramfs.history.tree import resolve
+        from engramfs.storage import blobs
+
+        with self._tree(store, version) as (reader, number, tree):
+            entry = resolve(tree, raw(path))
+            if entry is None:
+                raise NotFound(f"{path} is not in {store}@{number}")
+            if entry.kind is not Kind.FILE:
+                raise Conflict(f"{path} in {store} is a {entry.kind.name.lower()} and not a file")
+            content = blobs.read(reader, entry.digest, entry.size)
+            return FileContent(store, path, number, entry.digest.hex(), content)
+
+    @contextlib.contextmanager
+    def _tree(self, store: str, version: int | None) -> "Iterator[tuple[Reader, int, Tree]]":
+        from engramfs.history import catalog
+        from engramfs.history.tree import tree_at
+
+        with self.reading() as reader:
+            known = catalog.named(reader, store)
+            number = catalog.head(reader, known.id).number if version is None else version
+            yield reader, number, tree_at(reader, known, version)
+
+    def log(self, store: str, path: str = "", limit: int | None = None) -> list[dict[str, Any]]:
+        """The versions of a store, newest first, as `engramfs log --json` has them."""
+        from engramfs.history import catalog, log
+
+        with self.reading() as reader:
+            known = catalog.named(reader, store)
+            newest = catalog.head(reader, known.id).number
+            touching = log.numbers_touching(reader, known, raw(path), newest)
+            found = (
+                (log.version(reader, known, number) for number in touching)
+                if path
+                else log.versions(reader, known.id)
+            )
+            return [
+                log.describe(version, log.changes(reader, known.id, version.number))
+                for version in islice(found, limit)
+            ]
+
+    # Sessions
+
+    def open_session(
+        self,
+        agent: str | None = None,
+        actor: str | None = None,
+        tenant: str | None = None,
+        attach: Sequence[str] = (),
+    ) -> Session:
+        """A session of the program's own: at the daemon when one runs, and else its stores are made ready.
+
+        Raises what scoping, the configuration and `engramfs.daemon.attach_option` raise.
+        """
+        with self.lock:
+            at_daemon = self.is_running()
+            make = self.opened_info if at_daemon else self._opened_alone
+            return Session(self, make(agent, actor, tenant, attach), own=True, at_daemon=at_daemon)
+
+    def session(self, identifier: str) -> Session:
+        """One that is open at the daemon, or that the last daemon had. Raises `NotFound`."""
+        with self.lock:
+            at_daemon = self.is_running()
+            info = self.session_info(identifier) if at_daemon else self._left_behind(identifier)
+            return Session(self, info, own=False, at_daemon=True)
+
+    def opened_info(
+        self, agent: str | None, actor: str | None, tenant: str | None, attach: Sequence[str] = ()
+    ) -> SessionInfo:
+        document = self.state.control.call(
+            "session.open", agent=agent, actor=actor, tenant=tenant, attach=list(attach)
+        )
+        return msgspec.convert(document, SessionInfo)
+
+    def session_info(self, identifier: str) -> SessionInfo:
+        """Raises `NotFound` and `NoDaemon`."""
+        return msgspec.convert(
+            self.state.control.call("session.show", id=identifier, state=False), SessionInfo
+        )
+
+    def close_session(self, identifier: str) -> None:
+        """Raises `NotFound` and `NoDaemon`."""
+        self.state.control.call("session.close", id=identifier)
+
+    def _left_behind(self, identifier: str) -> SessionInfo:
+        from engramfs.daemon.session import SessionFiles
+
+        directory = os.path.join(self.state.locations.run, "sessions")
+        left = SessionFiles(directory).read(f"{identifier}.json")
+        return msgspec.convert(left.document(), SessionInfo)
+
+    def _opened_alone(
+        self, agent: str | None, actor: str | None, tenant: str | None, attach: Sequence[str] = ()
+    ) -> SessionInfo:
+        from engramfs.daemon.claiming import claim, unused
+        from engramfs.daemon.wanted import wanted_attachments
+
+        configuration = self.state.configuration()
+        config = configuration.agent(agent)
+        now = time.time_ns()
+        with self.state.writing("engramfs session") as repository:
+            with repository.engine.reading() as reader:
+                wanted = wanted_attachments(reader, config, actor, tenant, attach)
+                needed = unused(reader, wanted)
+            limits = configuration.store_limits()
+            if needed:
+                repository.transact(lambda writer: claim(writer, needed, config.name, limits, now))
+            attachments = [_attachment(repository, each) for each in wanted]
+        document = {
+            "id": secrets.token_hex(4),
+            "agent": config.name,
+            "actor": actor,
+            "tenant": tenant,
+            "opened": format_time(now),
+            "attachments": attachments,
+        }
+        return msgspec.convert(document, SessionInfo)
+
+
+def _attachment(repository: "Repository", wanted: "Wanted") -> dict[str, Any]:
+    """As a session of the daemon has it: a pin is the version, or the head of now."""
+    from engramfs.history import catalog
+
+    with repository.engine.reading() as reader:
+        head = catalog.head(reader, catalog.named(reader, wanted.store).id).number
+    version = head if wanted.version is None else wanted.version
+    return msgspec.structs.asdict(wanted) | {"version": version}

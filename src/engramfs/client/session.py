@@ -1,0 +1,108 @@
+"""What one session sees and writes, for a program that acts in its name.
+
+The session is one that the daemon has open, or one of the program's own. An own one outlives the daemon: when
+none runs, what it writes is written under the store lock, and when one runs again, it is opened there.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from engramfs.client.answers import Attachment, SessionInfo
+from engramfs.daemon.editing import EditRequest, Written, apply, check_writable
+from engramfs.errors import NotFound
+from engramfs.model.author import Author
+from engramfs.model.file_edit import EditLimits, FileEdit
+
+if TYPE_CHECKING:
+    from engramfs.client.client import Client
+    from engramfs.history.repository import Repository
+
+
+class Session:
+    """Use `Client.open_session` or `Client.session`. `close` ends it only where it is the program's own."""
+
+    def __init__(self, client: "Client", info: SessionInfo, *, own: bool, at_daemon: bool) -> None:
+        self.client = client
+        self.info = info
+        self._own = own
+        self._at_daemon = at_daemon
+
+    @property
+    def id(self) -> str:
+        return self.info.id
+
+    @property
+    def attachments(self) -> tuple[Attachment, ...]:
+        return self.info.attachments
+
+    @property
+    def author(self) -> Author:
+        info = self.info
+        return Author("agent", agent=info.agent, actor=info.actor, tenant=info.tenant, session=info.id)
+
+    def refresh(self) -> None:
+        """Learn what the session shows now: its actor may have been switched, or it was ended.
+
+        Raises `NotFound` when it was.
+        """
+        with self.client.lock:
+            if self._at_daemon and self.client.is_running():
+                self.info = self._shown()
+
+    def _shown(self) -> SessionInfo:
+        """What the daemon says of it; an own one that a daemon does not know is opened there anew."""
+        try:
+            return self.client.session_info(self.id)
+        except NotFound:
+            if not self._own:
+                raise
+            return self._opened_again()
+
+    def _opened_again(self) -> SessionInfo:
+        self._at_daemon = True
+        return self.client.opened_info(self.info.agent, self.info.actor, self.info.tenant)
+
+    def edit(
+        self, store: str, edits: Sequence[FileEdit], message: str = "", limits: EditLimits | None = None
+    ) -> Written:
+        """Do all `edits` to `store` as one version, or none of them.
+
+        Raises `NotFound` and `ReadOnly` when the session may not write there, and what
+        `engramfs.history.edit.plan` raises.
+        """
+        request = EditRequest(self.id, store, tuple(edits), message, limits or EditLimits())
+        with self.client.lock:
+            return self.client.state.write(
+                f"session {self.id}", lambda: self._by_daemon(request), lambda log: self._alone(log, request)
+            )
+
+    def _by_daemon(self, request: EditRequest) -> Written:
+        if not self._at_daemon:
+            self.info = self._opened_again()
+        try:
+            return self._call(request)
+        except NotFound:
+            before = self.id
+            self.info = self._shown()
+            if self.id == before:
+                raise
+            return self._call(request)
+
+    def _call(self, request: EditRequest) -> Written:
+        call = msgspec.structs.asdict(msgspec.structs.replace(request, session=self.id))
+        return msgspec.convert(self.client.state.control.call("edit", **call), Written)
+
+    def _alone(self, repository: "Repository", request: EditRequest) -> Written:
+        check_writable(self.id, self.attachments, request.store)
+        now = time.time_ns()
+        return repository.transact(lambda writer: apply(writer, request, self.author, now)).written
+
+    def close(self) -> None:
+        """End the session if it is the program's own, and a daemon has it."""
+        with self.client.lock:
+            if self._own and self._at_daemon and self.client.is_running():
+                self._at_daemon = False
+                self.client.close_session(self.id)

@@ -1,0 +1,117 @@
+"""The client for programs: with a daemon and without one, and from one to the other."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import engramfs
+from engramfs.errors import Busy, Conflict, NotFound, ReadOnly, Stale
+from engramfs.history.repository import Repository
+from engramfs.history.verify import verify
+from engramfs.model.file_edit import Append, Create, Overwrite
+from engramfs.storage.lock import StoreLock
+
+from ..harness.daemon import Daemon
+from .session import Session
+
+Client = engramfs.Client
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[Client]:
+    """A client of a state that no daemon serves. The log is verified afterwards."""
+    state = str(tmp_path / "state")
+    with engramfs.Client(state=state, run=str(tmp_path / "run")) as client:
+        yield client
+    with Repository.open(state) as repository:
+        assert verify(repository).findings == []
+
+
+@pytest.fixture
+def beside(session: Session) -> Iterator[Client]:
+    """A client of the daemon that runs."""
+    with engramfs.Client(session.daemon.state, session.daemon.run_directory) as client:
+        yield client
+
+
+def test_without_a_daemon_a_session_makes_its_stores_and_writes_to_them(alone: Client) -> None:
+    session = alone.open_session(actor="alice")
+    assert [store.name for store in alone.stores()] == [
+        "memories/alice",
+        "memory/default/preferences",
+        "memory/default/state",
+    ]
+    assert b"AGENTS.md" in alone.read("memories/alice", "AGENTS.md").content or alone.files("memories/alice")
+    written = session.edit("memories/alice", [Create("notes/a.md", "one\n")], "first")
+    again = session.edit("memories/alice", [Append("notes/a.md", "two\n", written.files[0].sha256)])
+    read = alone.read("memories/alice", "notes/a.md")
+    assert (read.content, read.version, read.sha256) == (b"one\ntwo\n", again.version, again.files[0].sha256)
+    assert alone.read("memories/alice", "notes/a.md", written.version).content == b"one\n"
+    newest = alone.log("memories/alice", "notes", limit=1)[0]
+    assert (newest["via"], newest["author"]["actor"], newest["author"]["session"]) == (
+        "tool",
+        "alice",
+        session.id,
+    )
+    assert alone.log("memories/alice")[1]["message"] == "first"
+
+
+def test_without_a_daemon_the_same_is_refused(alone: Client) -> None:
+    session = alone.open_session(actor="alice")
+    session.edit("memories/alice", [Create("a", "1")])
+    with pytest.raises(Stale):
+        session.edit("memories/alice", [Overwrite("a", "2", "0" * 64)])
+    with pytest.raises(ReadOnly):
+        session.edit("memory/default/preferences", [Create("a", "1")])
+    with pytest.raises(NotFound):
+        session.edit("memories/bob", [Create("a", "1")])
+    with pytest.raises(NotFound):
+        alone.read("memories/alice", "gone")
+    with pytest.raises(Conflict):
+        alone.read("memories/alice", "")
+    lock = StoreLock(alone.state.locations.state, "another")
+    with contextlib.closing(lock), pytest.raises(Busy, match="another"):
+        session.edit("memories/alice", [Create("b", "1")])
+
+
+def test_beside_a_daemon_it_reads_what_the_mount_wrote_and_writes_what_the_mount_shows(
+    session: Session, beside: Client
+) -> None:
+    session.attach()
+    session.daemon.inside.call("write", f"{session.user}/a.md", b"from the mount")
+    store = f"memories/{session.actor}"
+    assert beside.read(store, "a.md").content == b"from the mount"
+    beside.session(session.id).edit(store, [Create("b.md", "from the tool")])
+    assert session.daemon.inside.call("read", f"{session.user}/b.md") == b"from the tool"
+    assert {file.path for file in beside.files(store)} == {"AGENTS.md", "a.md", "b.md"}
+
+
+def test_a_session_that_is_not_ones_own_follows_a_switch_and_ends_with_it(
+    session: Session, beside: Client
+) -> None:
+    mine = beside.session(session.id)
+    session.switch(session.other)
+    mine.refresh()
+    assert f"memories/{session.other}" in [each.store for each in mine.attachments]
+    mine.close()  # which is not ours to do
+    assert session.show()["id"] == session.id
+    session.daemon.ok("session", "close", session.id)
+    with pytest.raises(NotFound):
+        mine.refresh()
+
+
+def test_an_own_session_outlives_the_daemon_and_finds_the_next_one(daemon: Daemon) -> None:
+    daemon.up(actor="first")
+    with engramfs.Client(daemon.state, daemon.run_directory) as client:
+        mine = client.open_session(actor="alice")
+        mine.edit("memories/alice", [Create("a", "with")])
+        daemon.ok("down")
+        mine.edit("memories/alice", [Create("b", "without")])
+        daemon.up(actor="first")
+        mine.edit("memories/alice", [Create("c", "with the next")])
+        assert [file.path for file in client.files("memories/alice")] == ["AGENTS.md", "a", "b", "c"]
+        assert mine.id in [each["id"] for each in daemon.client.call("session.list")]
+        mine.close()
+        assert mine.id not in [each["id"] for each in daemon.client.call("session.list")]
