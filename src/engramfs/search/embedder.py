@@ -21,15 +21,13 @@ class Embedder(Protocol):
     """Safe to use from several threads. Raises `Unavailable` when it cannot answer."""
 
     identity: str  # the model and how it is used: vectors of another identity are of no use
+    least: float  # the cosine below which a passage does not answer a question
 
     def passages(self, texts: Sequence[str]) -> "NDArray[numpy.float32]":
         """One row for each text."""
 
     def question(self, text: str) -> "NDArray[numpy.float32]":
         """One vector."""
-
-    def likeness(self, cosine: float) -> float:
-        """How alike two texts are by their cosine: from 0, nothing in common, to 1, the same."""
 
 
 class EmbedderSettings(msgspec.Struct, frozen=True):

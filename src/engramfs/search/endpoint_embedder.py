@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _TIMEOUT = 30.0  # seconds
-_UNRELATED = 0.3  # a guess, of models that are not known
 
 
 class EndpointEmbedder:
     """What the endpoint does not answer raises `Unavailable`, naming it; the key is in no message."""
+
+    least = 0.0  # nothing is known of the model
 
     def __init__(self, settings: EmbedderSettings) -> None:
         self.identity = msgspec.json.encode(msgspec.structs.replace(settings, key="")).decode()
@@ -36,9 +37,6 @@ class EndpointEmbedder:
     def question(self, text: str) -> "NDArray[numpy.float32]":
         vector: NDArray[numpy.float32] = self._embed([self._settings.question_prefix + text])[0]
         return vector
-
-    def likeness(self, cosine: float) -> float:
-        return min(1.0, max(0.0, (cosine - _UNRELATED) / (1 - _UNRELATED)))
 
     def _embed(self, texts: list[str]) -> "NDArray[numpy.float32]":
         import numpy

@@ -35,8 +35,8 @@ def meanings(path: bytes, content: bytes) -> Iterator[str]:
     """The texts of a file that are embedded, one for each passage with text."""
     document = read_document(path, content)
     for passage in _passages(document) if document is not None else []:
-        if passage.text:
-            yield _meaning(passage)
+        if document is not None and passage.text:
+            yield _meaning(document, passage)
 
 
 def vector_key(text: str) -> int:
@@ -46,7 +46,7 @@ def vector_key(text: str) -> int:
 
 def _indexed(store: int, path: bytes, entry: Entry, document: Document) -> Iterator[IndexedPassage]:
     for passage in _passages(document):
-        vector = vector_key(_meaning(passage)) if passage.text else 0
+        vector = vector_key(_meaning(document, passage)) if passage.text else 0
         yield IndexedPassage(
             row=_row(store, path, entry, document, passage, vector),
             terms=" ".join(index_terms(passage.text)),
@@ -59,9 +59,10 @@ def _passages(document: Document) -> list[Passage]:
     return passages(document.body, document.first_line) or [Passage(1, 1, "")]
 
 
-def _meaning(passage: Passage) -> str:
-    above = " > ".join(passage.headings)
-    return f"{above}\n{passage.text}" if above else passage.text
+def _meaning(document: Document, passage: Passage) -> str:
+    above = f"{' > '.join(passage.headings)}\n" if passage.headings else ""
+    tags = f" ({', '.join(document.tags)})" if document.tags else ""
+    return f"{above}{passage.text}{tags}"
 
 
 def _row(store: int, path: bytes, entry: Entry, document: Document, passage: Passage, vector: int) -> Row:

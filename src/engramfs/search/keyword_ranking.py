@@ -1,10 +1,8 @@
-"""The files that have the terms of a query, each by its best passage."""
-
-from collections.abc import Iterable
+"""The files that have the terms of a question, each by its best passage."""
 
 import msgspec
-import tantivy
 
+from engramfs.search.coverage import Coverage
 from engramfs.search.filters import Filter
 from engramfs.search.keyword_schema import Row
 from engramfs.search.snapshot import Snapshot
@@ -14,22 +12,21 @@ File = tuple[int, bytes]  # store id, path
 
 
 class Hit(msgspec.Struct, frozen=True):
+    """`weight`, from 0 to 1, says what a place in the ranking is worth when it is fused with another."""
+
     row: Row
-    score: float  # BM25, or the cosine
+    weight: float
 
 
 Ranking = dict[File, Hit]  # best first
 
 
 def by_keywords(snapshot: Snapshot, terms: list[WeightedTerm], wanted: Filter, depth: int) -> Ranking:
-    """The files of the best `depth` passages that have any of `terms`."""
-    return of_files(snapshot, snapshot.best(terms, wanted, depth))
-
-
-def of_files(snapshot: Snapshot, hits: Iterable[tuple[float, tantivy.DocAddress]]) -> Ranking:
-    """The ranking of files that a ranking of passages, best first, amounts to."""
+    """The files of the best `depth` passages that have any of `terms`, weighted by how many they have."""
+    coverage = Coverage(snapshot, terms)
     found: Ranking = {}
-    for score, address in hits:
-        row = snapshot.row(address)
-        found.setdefault((row.store, row.path), Hit(row, score))
+    for _, address in snapshot.best(terms, wanted, depth):
+        row, its_terms = snapshot.row_and_terms(address)
+        if (row.store, row.path) not in found:
+            found[row.store, row.path] = Hit(row, coverage.of(its_terms))
     return found

@@ -17,7 +17,7 @@ from engramfs.search.filters import Filter
 from engramfs.search.fusion import Fused, fuse
 from engramfs.search.index_directory import IndexDirectory
 from engramfs.search.indexer import Indexer, Step
-from engramfs.search.keyword_ranking import Hit, Ranking, by_keywords
+from engramfs.search.keyword_ranking import File, Hit, Ranking, by_keywords
 from engramfs.search.likeness import likeness
 from engramfs.search.live_files import LiveFiles
 from engramfs.search.open_index import OpenIndex, Present
@@ -53,15 +53,16 @@ class Search:
     def has_meaning(self) -> bool:
         return self._embedder is not None
 
-    def catch_up(self, patience: float, progress: Progress | None = None) -> bool:
+    def catch_up(self, patience: float, progress: Progress | None = None, *, meaning: bool = True) -> bool:
         """Bring the index up to the log, for at most about `patience` seconds; whether it is.
 
-        Another process that holds the index lock is waited for as long. Raises `Full` and `Unavailable`.
+        Another process that holds the index lock is waited for as long. Raises `Full`, and `Unavailable`
+        when an endpoint for meaning does not answer.
         """
         deadline = time.monotonic() + patience
         with self._lock:
             while True:
-                step = self._indexer.step(max(0.0, deadline - time.monotonic()))
+                step = self._indexer.step(max(0.0, deadline - time.monotonic()), meaning=meaning)
                 if step is not None and progress is not None:
                     progress(step)
                 if step is None or step.is_last:
@@ -88,24 +89,35 @@ class Search:
                     return False
                 time.sleep(_PAUSE)
 
-    def find(self, query: Query) -> list[Found]:
-        """What matches, best first. Raises `Unavailable` for meaning when there is none."""
+    def find(self, query: Query, progress: Progress | None = None) -> list[Found]:
+        """What matches, best first. Raises `Unavailable` for meaning that was asked for and is not there.
+
+        Where it was not asked for, `notice` says so and keywords are searched alone.
+        """
         with self._lock:
-            kind = self._kind(query.kind)
-            self.catch_up(query.patience)
-            terms = query_terms(query.text)
-            with self._engine.reading() as reader:
-                wanted = _filter(query, LiveFiles(reader, query.reach))
-            rankings = self._rankings(kind, query, terms, wanted)
-            hits = [
-                # Where both rankings have a file, its lines are those that the keywords are on.
-                (next(rankings[match][file] for match in how.matched), how)
-                for file, how in fuse({match: list(ranking) for match, ranking in rankings.items()})
-            ]
-            with self._engine.reading() as reader:
-                files = LiveFiles(reader, query.reach)
-                found = shown(files, hits, [one.term for one in terms])
-                return list(islice(found, query.offset, query.offset + query.limit))
+            if query.kind is not None or self._embedder is None:
+                return self._find(query, self._kind(query.kind), progress)
+            try:
+                return self._find(query, "hybrid", progress)
+            except Unavailable as error:
+                self.notice = f"keyword search alone, since {error.message}"
+                return self._find(query, "keyword", progress)
+
+    def _find(self, query: Query, kind: Kind, progress: Progress | None) -> list[Found]:
+        self.catch_up(query.patience, progress, meaning=kind != "keyword")
+        terms = query_terms(query.text)
+        with self._engine.reading() as reader:
+            wanted = _filter(query, LiveFiles(reader, query.reach))
+        rankings = self._rankings(kind, query, terms, wanted)
+        hits = [
+            # Where both rankings have a file, its lines are those that the keywords are on.
+            (next(rankings[match][file] for match in how.matched), how)
+            for file, how in fuse({match: _weighted(ranking) for match, ranking in rankings.items()})
+        ]
+        with self._engine.reading() as reader:
+            files = LiveFiles(reader, query.reach)
+            found = shown(files, hits, [one.term for one in terms])
+            return list(islice(found, query.offset, query.offset + query.limit))
 
     def similar(self, text: str, place: Place, under: str = "", limit: int = 5) -> list[Found]:
         """The files that say most nearly what `text` says, as far as the index knows.
@@ -133,8 +145,9 @@ class Search:
             self._index.close()
 
     def _kind(self, kind: Kind | None) -> Kind:
+        """What is searched, given what was asked for. Raises `Unavailable`."""
         if kind is None:
-            return "hybrid" if self._embedder is not None else "keyword"
+            return "keyword"
         if kind != "keyword" and self._embedder is None:
             raise Unavailable(self.notice or "meaning is switched off by semantic = false in [search]")
         return kind
@@ -156,21 +169,27 @@ class Search:
 
         if self._embedder is None or present.vectors is None or not text.strip():
             return {}
-        return by_meaning(present.keywords, present.vectors, self._embedder.question(text), wanted, depth)
+        asked = self._embedder.question(text)
+        near = by_meaning(present.keywords, present.vectors, asked, wanted, depth)
+        least = self._embedder.least
+        return {(hit.row.store, hit.row.path): hit for hit, cosine in near if cosine >= least}
 
     def _nearest(self, text: str, wanted: Filter) -> list[tuple[Hit, float]]:
         """Candidates for what is similar, with the likeness of their meaning, 0 where that is not known."""
         present = self._index.present()
         ranking = by_keywords(present.keywords, query_terms(text), wanted, _CANDIDATES)
-        scores = dict.fromkeys(ranking, 0.0)
+        scored = {file: (hit, 0.0) for file, hit in ranking.items()}
         if self._embedder is not None and present.vectors is not None:
             from engramfs.search.meaning_ranking import by_meaning
 
             said = self._embedder.passages([text])[0]
-            near = by_meaning(present.keywords, present.vectors, said, wanted, _CANDIDATES)
-            scores |= {file: self._embedder.likeness(hit.score) for file, hit in near.items()}
-            ranking |= near
-        return [(hit, scores[file]) for file, hit in ranking.items()]
+            for hit, cosine in by_meaning(present.keywords, present.vectors, said, wanted, _CANDIDATES):
+                scored[hit.row.store, hit.row.path] = (hit, cosine)
+        return list(scored.values())
+
+
+def _weighted(ranking: Ranking) -> list[tuple[File, float]]:
+    return [(file, hit.weight) for file, hit in ranking.items()]
 
 
 def _filter(query: Query, files: LiveFiles) -> Filter:

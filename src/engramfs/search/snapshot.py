@@ -63,6 +63,11 @@ class Snapshot:
             query = tantivy.Query.boolean_query(both)
             return list(self._searcher.search(query, limit, count=False).hits)
 
+    def frequency(self, stem: str) -> int:
+        """How many passages have a stemmed term."""
+        with translated(self._directory):
+            return min(self.count, max(self._searcher.doc_freq(field, stem) for field in ("terms", "labels")))
+
     def addresses(self, wanted: Filter) -> list[tantivy.DocAddress]:
         """Every passage that may be found, in no order."""
         return self._addresses(filter_query(wanted))
@@ -78,6 +83,11 @@ class Snapshot:
 
     def row(self, address: tantivy.DocAddress) -> Row:
         return self._row(self._searcher.doc(address))
+
+    def row_and_terms(self, address: tantivy.DocAddress) -> tuple[Row, str]:
+        """A passage, and its terms and labels, joined by blanks."""
+        document = self._searcher.doc(address)
+        return self._row(document), f"{document['terms'][0]} {document['labels'][0]}"
 
     def _row(self, document: tantivy.Document) -> Row:
         with translated(self._directory):

@@ -53,6 +53,10 @@ class VectorFile:
         self._order = numpy.argsort(self._records["key"], kind="stable")
         self._sorted: NDArray[numpy.uint64] = self._records["key"][self._order]
 
+    def close(self) -> None:
+        """Let go of the file."""
+        self._records = numpy.empty(0, dtype=_record(1))
+
     def follow(self) -> None:
         """Load what others have appended, or put in the file's place."""
         with translated(self._path):

@@ -1,0 +1,158 @@
+"""Search by meaning with the real model: across words and languages, and as the log changes."""
+
+import numpy
+import pytest
+
+from engramfs.errors import Unavailable
+from engramfs.search import EmbedderSettings, Place
+from engramfs.search.bundled_embedder import BundledEmbedder, language_of
+from engramfs.search.indexer import Indexer
+from engramfs.search.searching import Search
+
+from .conftest import WORDS, Book, Opened, Query, Shelf, paths, put, record
+
+MEANING = EmbedderSettings()
+
+
+@pytest.fixture
+def search(open_search: Opened) -> Search:
+    return open_search(MEANING)
+
+
+@pytest.fixture
+def notes(book: Book) -> Book:
+    put(
+        book,
+        {
+            "drink.md": b"She drinks green tea in the morning.",
+            "pet.md": "家里的猫叫小黑，每天早上打针。".encode(),
+            "port.md": b"The billing service listens on port 8443.",
+            "trip.md": b"The office in Porto opens in March.",
+        },
+    )
+    return book
+
+
+@pytest.mark.parametrize(
+    ("question", "path"),
+    [
+        ("which beverage does she like", "drink.md"),
+        ("她喝什么茶", "drink.md"),
+        ("the cat gets an injection", "pet.md"),
+        ("计费服务的端口", "port.md"),
+        ("8443", "port.md"),
+    ],
+)
+def test_a_question_finds_its_answer_in_either_language(
+    notes: Book, search: Search, question: str, path: str
+) -> None:
+    assert paths(search.find(Query(question, limit=1))) == [path]
+
+
+def test_a_hit_says_how_it_matched(notes: Book, search: Search) -> None:
+    assert search.find(Query("port of the billing service"))[0].matched == ("keyword", "semantic")
+    assert search.find(Query("她喝什么茶"))[0].matched == ("semantic",)
+    assert search.find(Query("8443", kind="keyword"))[0].matched == ("keyword",)
+
+
+def test_what_has_nothing_to_do_with_the_question_is_not_found(notes: Book, search: Search) -> None:
+    assert len(search.find(Query("broken umbrella", kind="semantic"))) < 2
+    assert search.find(Query("how do I cook rice", kind="semantic", under="port.md")) == []
+
+
+def test_changes_of_the_log_are_followed(notes: Book, search: Search) -> None:
+    assert paths(search.find(Query("hot beverage", limit=1))) == ["drink.md"]
+    put(notes, {"drink.md": b"The lift is out of order."})
+    assert "drink.md" not in paths(search.find(Query("hot beverage", kind="semantic")))
+    assert paths(search.find(Query("broken elevator", limit=1))) == ["drink.md"]
+    notes.remove("drink.md")
+    assert "drink.md" not in paths(search.find(Query("broken elevator")))
+
+
+def test_two_actors_never_meet(notes: Book, shelf: Shelf, search: Search) -> None:
+    other = shelf("memories/bob")
+    put(other, {"a.md": b"He drinks black tea at noon."})
+    for mine, others in ((notes, other), (other, notes)):
+        found = search.find(Query("tea", reach=(Place(mine.store.name),)))
+        assert found
+        assert {one.store for one in found} == {mine.store.name} != {others.store.name}
+
+
+def test_what_is_similar_has_a_likeness(notes: Book, search: Search) -> None:
+    search.catch_up(60)
+    place = Place(notes.store.name)
+    (best, *_) = search.similar("In the mornings she has green tea.", place)
+    assert (best.path, best.score > 0.5) == ("drink.md", True)
+    assert all(one.score < 0.5 for one in search.similar("The train to Rome leaves at nine.", place))
+    (same, *_) = search.similar("She drinks green tea in the morning.", place)
+    assert same.score == pytest.approx(1, abs=0.01)
+
+
+def test_a_record_is_similar_by_what_it_says_and_not_by_its_front_matter(
+    book: Book, open_search: Opened
+) -> None:
+    put(book, {"records/a/1.md": record("Deploys happen on Tuesdays.", agentId="digest", sessionId="abc")})
+    words = open_search(WORDS)
+    words.catch_up(60)
+    (found,) = words.similar("Deploys happen on Tuesdays.", Place(book.store.name), "records")
+    assert found.score == 1
+
+
+def test_no_vector_is_made_twice(notes: Book, search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
+    search.catch_up(60)
+
+    def refuse(self: BundledEmbedder, texts: object) -> None:
+        raise AssertionError(f"embedded again: {texts}")
+
+    monkeypatch.setattr(BundledEmbedder, "passages", refuse)
+    notes.rename("drink.md", "tea.md")
+    put(notes, {"copy.md": b"She drinks green tea in the morning."})
+    assert set(paths(search.find(Query("green tea", kind="semantic", limit=2)))) == {"tea.md", "copy.md"}
+
+
+def test_without_the_extra_words_are_searched_and_that_is_said(
+    book: Book, open_search: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engramfs.search.bundled_embedder.find_spec", lambda _name: None)
+    search = open_search(MEANING)
+    put(book, {"a.md": b"oolong"})
+    assert search.notice is not None
+    assert "engramfs[semantic]" in search.notice
+    assert paths(search.find(Query("oolong"))) == ["a.md"]
+    with pytest.raises(Unavailable, match=r"engramfs\[semantic\]"):
+        search.find(Query("oolong", kind="semantic"))
+
+
+def test_a_step_does_some_and_says_what_is_left(book: Book, search: Search) -> None:
+    put(book, {f"f{number}": f"number {number}".encode() for number in range(70)})
+    indexer: Indexer = search._indexer
+    left = []
+    while True:
+        step = indexer.step(0)
+        assert step is not None
+        left.append(step.passages)
+        if step.is_last:
+            break
+    assert left == sorted(left, reverse=True)
+    assert left[0] == 70 - 32
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("hello", "english"),
+        ("8443", "english"),
+        ("你好 hello", "chinese"),
+        ("先查 Address already in use 再重启", "chinese"),
+        ("お茶を飲む", "japanese"),
+        ("차를 마신다", "korean"),
+        ("", "english"),
+    ],
+)
+def test_the_language_is_that_of_the_characters(text: str, language: str) -> None:
+    assert language_of(text) == language
+
+
+def test_vectors_have_length_one() -> None:
+    vectors = BundledEmbedder().passages(["tea", "茶", "\ud800 \0", ""])
+    assert numpy.allclose(numpy.linalg.norm(vectors, axis=1), 1, atol=1e-3)
