@@ -103,3 +103,25 @@ def test_commits_are_imported_while_a_daemon_serves_the_store(place: Place) -> N
     place.daemon.ok("import", "--git", str(directory), place.store, "--over")
     assert place.read("file") == b"3"
     assert [version["author"]["actor"] for version in place.log()][:3] == ["Ann"] * 3
+
+
+def test_what_was_redacted_is_not_in_a_new_repository_and_an_old_one_says_that_it_is(place: Place) -> None:
+    for content in (b"hunter2 is the password", b"nothing to see", b"still nothing"):
+        place.write("notes", content)
+        place.daemon.barrier()
+    old, new = (place.daemon.directory / f"{place.agent}-{name}" for name in ("old", "new"))
+    place.daemon.ok("export", "--git", str(old), place.store)
+    place.daemon.ok("redact", place.store, "1", "notes", "--reason", "a password")
+    said = place.daemon.command("export", "--git", str(old), place.store)
+    assert said.code == 0
+    assert f"{old} still holds what was redacted from @1" in said.err
+    assert f"engramfs export --git NEW {place.store} makes a repository without it" in said.err
+    place.daemon.ok("export", "--git", str(new), place.store)
+    commits = git(new, "rev-list", "--reverse", "main").decode().split()
+    assert git(new, "ls-tree", "--name-only", commits[0]) == b""
+    assert [git(new, "show", f"{commit}:notes") for commit in commits[1:]] == [
+        b"nothing to see",
+        b"still nothing",
+    ]
+    assert b"hunter2" not in git(new, "log", "-p", "--all")
+    assert b": a password" in git(new, "log", "--format=%B", commits[0])

@@ -43,6 +43,7 @@ MODULES = {
         "redact": "redact",
         "stat": "stat",
         "verify": "verify",
+        "doctor": "doctor",
         "backup": "backup",
         "restore-backup": "restore_backup",
         "mount": "mount",

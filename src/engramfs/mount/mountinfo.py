@@ -26,6 +26,7 @@ class Mount(NamedTuple):
     options: frozenset[str]
     kind: str
     source: str
+    super_options: frozenset[str] = frozenset()  # of the filesystem, for all its mounts
 
     @property
     def is_ours(self) -> bool:
@@ -52,6 +53,7 @@ def parse(line: str) -> Mount:
         options=frozenset(fields[5].split(",")),
         kind=fields[separator + 1],
         source=_unescape(fields[separator + 2]),
+        super_options=frozenset(fields[separator + 3].split(",")),
     )
 
 

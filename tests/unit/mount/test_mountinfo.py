@@ -22,6 +22,7 @@ def test_a_line_with_optional_fields_and_escapes() -> None:
         options=frozenset({"ro", "nosuid"}),
         kind="fuse.engramfs",
         source="engram\nfs",
+        super_options=frozenset({"rw"}),
     )
     assert mount.is_ours
 
