@@ -133,3 +133,17 @@ def test_a_backup_fills_an_empty_place(daemon: Daemon, tmp_path: Path, place_is:
     assert daemon.ok(*elsewhere, "show", f"{place.store}:file") == "saved"
     taken = daemon.command(*elsewhere, "restore-backup", str(tmp_path / "backup"), "--store", "contexts/none")
     assert taken.code == 3
+
+
+def test_an_import_while_agents_write_leaves_the_counts_right(daemon: Daemon, tmp_path: Path) -> None:
+    place = daemon.up()
+    source = tmp_path / "source"
+    source.mkdir()
+    for number in range(3):
+        (source / "imported").write_bytes(os.urandom(1000 * (number + 1)))
+        with writers(place):
+            for _ in range(3):
+                daemon.ok("import", place.store, str(source))
+        daemon.barrier()
+        assert place.read("imported") == (source / "imported").read_bytes()
+        daemon.check_soundness()

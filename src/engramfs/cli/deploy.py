@@ -48,17 +48,14 @@ def _deploy(
     invocation: Invocation, repository: "Repository", agent: str, directory: str, message: str
 ) -> dict[str, Any] | None:
     from engramfs.daemon import deploying
-    from engramfs.history import commit, log
+    from engramfs.history import commit, importing, log
 
     limits = invocation.configuration().store_limits()
     store, _ = deploying.make_store(repository, agent, limits, now())
-    planned = deploying.plan(
-        repository,
-        store,
-        os.fsencode(directory),
-        offline.person(),
-        now(),
-        message or f"deploy of {directory}",
-    )
+    gathered = deploying.gather(repository, store, os.fsencode(directory))
+    with repository.engine.reading() as reader:
+        planned = importing.plan_gathered(
+            reader, store, gathered, offline.person(), now(), message or f"deploy of {directory}"
+        )
     version = repository.transact(lambda writer: commit.apply(writer, planned))
     return log.describe(version, planned.changes) if version else None

@@ -1,17 +1,14 @@
 """How a commit that comes another way than through a view gets into the log of a running worker.
 
-What is open is sealed first. A short plan is made inside the write transaction; a long one in a thread,
-against a head that may move meanwhile, and then it is made again. What the commit wrote is taken over by the
-live trees.
+What is open is sealed first, and from then on no mount records anything in the store, until what the commit
+wrote is taken over by the live tree. So what takes long, such as storing contents, is done before. A short
+plan is made inside the write transaction, a longer one in a thread.
 
-Concurrency. On the event loop; plans of `when_quiet` run in a thread, and what they write waits its turn at
-the log writer.
+Concurrency. On the event loop. What a thread writes waits its turn at the log writer.
 """
 
 import pwd
-import time
 from collections.abc import Callable, Collection
-from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -24,7 +21,7 @@ from engramfs.history.repository import Repository
 from engramfs.model.author import Author
 from engramfs.model.store import Store
 from engramfs.model.version import Version
-from engramfs.storage.protocol import Writer
+from engramfs.storage.protocol import Reader, Writer
 from engramfs.vfs.filesystem import Filesystem
 
 Result = TypeVar("Result")
@@ -84,19 +81,25 @@ class Committer:
         with self._repository.engine.reading() as reader:
             return catalog.writable(reader, name)
 
-    async def when_quiet(self, store: Store, plan: Callable[..., Commit]) -> dict[str, Any] | None:
-        """Plan against the head, in a thread, until the head is still the same when the plan is ready.
+    async def apart(self, store: Store, plan: Callable[[Reader, Store], Commit]) -> dict[str, Any] | None:
+        """Plan in a thread, so that the log writer goes on with other stores, and commit.
 
-        `plan` gets `store` and `now`. Returns the version's document, None when nothing changed.
+        Returns the version's document, None when nothing changed.
         """
-        while True:
-            head = await self._quiet_head(store)
-            planned = await trio.to_thread.run_sync(
-                partial(plan, store=self.store(store.name), now=time.time_ns())
-            )
-            version = await self._commit_if_still(planned, head)
-            if not isinstance(version, _Moved):
-                return _version_document(version, planned)
+        live, writer = self._filesystem.store(store.name), self._filesystem.resources.writer
+
+        def plan_apart() -> Commit:
+            with self._repository.engine.reading() as reader:
+                return plan(reader, catalog.writable(reader, store.name))
+
+        async with live.held_still():
+            first = live.tree.set_aside(_NODES)
+            await writer.run(lambda transaction: _set_aside(transaction, store, first))
+            planned = await trio.to_thread.run_sync(plan_apart)
+            with trio.CancelScope(shield=True):  # what is written is taken over, whoever still waits for it
+                version = await writer.run(lambda transaction: commit.apply(transaction, planned))
+                live.absorb(planned, version)
+        return _version_document(version, planned)
 
     async def at_once(self, store: Store, plan: Callable[[Writer], Commit]) -> dict[str, Any] | None:
         """Plan and commit in one write transaction. Returns the version's document, None for no change."""
@@ -123,33 +126,6 @@ class Committer:
                 done = await self._filesystem.resources.writer.run(lambda writer: body(writer, room))
                 live.absorb(done.commit, done.version)
         return done
-
-    async def _quiet_head(self, store: Store) -> int:
-        """Seal what is open, and set node ids aside that the live tree will not use; the head's number."""
-        live = self._filesystem.store(store.name)
-        await live.sealed()
-        first = live.tree.set_aside(_NODES)
-
-        def body(writer: Writer) -> int:
-            _set_aside(writer, store, first)
-            return catalog.head(writer, store.id).number
-
-        return await self._filesystem.resources.writer.run(body)
-
-    async def _commit_if_still(self, planned: Commit, head: int) -> "Version | _Moved | None":
-        def body(writer: Writer) -> "Version | _Moved | None":
-            if catalog.head(writer, planned.store).number != head:
-                return _Moved()
-            return commit.apply(writer, planned)
-
-        version = await self._filesystem.resources.writer.run(body)
-        if not isinstance(version, _Moved):
-            self._filesystem.absorb(planned, version)
-        return version
-
-
-class _Moved:
-    """The head is no longer the one that a commit was planned for."""
 
 
 def _set_aside(writer: Writer, store: Store, first: int) -> None:

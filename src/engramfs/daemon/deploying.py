@@ -10,10 +10,8 @@ from functools import partial
 from engramfs.daemon.attachments import PROGRAM, agent_store
 from engramfs.errors import UsageError
 from engramfs.history import catalog, importing
-from engramfs.history.commit import Commit
-from engramfs.history.importing import Progress
+from engramfs.history.importing import Gathered, Progress
 from engramfs.history.repository import Repository
-from engramfs.model.author import Author
 from engramfs.model.names import check_id, printable
 from engramfs.model.store import Limits, Store
 from engramfs.storage.protocol import Writer
@@ -21,22 +19,16 @@ from engramfs.storage.protocol import Writer
 _IS_RIGHT = {"instructions.md": stat.S_ISREG, "skills": stat.S_ISDIR}
 
 
-def plan(
-    repository: Repository,
-    store: Store,
-    directory: bytes,
-    author: Author,
-    now: int,
-    message: str,
-    progress: Progress = lambda *_: None,
-) -> Commit:
-    """The commit that makes the program in `store` that of `directory`; what is not there goes.
+def gather(
+    repository: Repository, store: Store, directory: bytes, progress: Progress = lambda *_: None
+) -> Gathered:
+    """The program of an agent in `directory`, for `importing.plan_gathered`; what is not there goes.
 
     Raises `UsageError` where the directory has no program, and as an import does.
     """
     _check(directory)
     names = [name.encode() for name in PROGRAM]
-    return importing.plan(repository, store, directory, author, now, message, progress, only=names)
+    return importing.gather(repository, store, directory, progress, only=names)
 
 
 def _check(directory: bytes) -> None:

@@ -29,10 +29,12 @@ from engramfs.daemon.switching import Settled
 from engramfs.errors import Conflict, EngramError, StorageError, UsageError
 from engramfs.history import importing
 from engramfs.history.commit import Commit
+from engramfs.history.importing import Gathered
 from engramfs.history.repository import Repository
 from engramfs.model.names import raw
 from engramfs.model.store import Store
 from engramfs.model.times import format_time
+from engramfs.storage.protocol import Reader
 from engramfs.vfs.filesystem import Filesystem
 
 Parameters = dict[str, object]
@@ -197,7 +199,7 @@ class Service:
         store = self._committer.writable(_text(params, "store"))
         directory = _text(params, "directory")
         message = str(params.get("message") or f"import of {directory}")
-        return await self._commit_directory(importing.plan, store, directory, message, peer, notify)
+        return await self._commit_directory(importing.gather, store, directory, message, peer, notify)
 
     async def deploy(self, params: Parameters, peer: Peer, notify: Notify) -> object:
         """The program of an agent out of a directory, as one version."""
@@ -209,28 +211,28 @@ class Service:
         if is_new:
             graft_store(self._filesystem, store.name)
         message = str(params.get("message") or f"deploy of {directory}")
-        return await self._commit_directory(deploying.plan, store, directory, message, peer, notify)
+        return await self._commit_directory(deploying.gather, store, directory, message, peer, notify)
 
     async def _commit_directory(
         self,
-        plan: Callable[..., Commit],
+        gather: Callable[..., Gathered],
         store: Store,
         directory: str,
         message: str,
         peer: Peer,
         notify: Notify,
     ) -> object:
-        """What `plan` makes of a directory of the caller's, as one version."""
-        planned = partial(
-            plan,
-            self._repository,
-            directory=raw(f"/proc/{peer.pid}/root{directory}"),
-            author=author_of(peer),
-            message=message,
-            progress=_Progress(notify),
-        )
+        """What `gather` makes of a directory of the caller's, as one version."""
+        place = raw(f"/proc/{peer.pid}/root{directory}")
+        read = partial(gather, self._repository, store, place, progress=_Progress(notify))
         with _named_as_by(peer):
-            return await self._committer.when_quiet(store, planned)
+            gathered = await trio.to_thread.run_sync(read)
+
+            def plan(reader: Reader, store: Store) -> Commit:
+                now = time.time_ns()
+                return importing.plan_gathered(reader, store, gathered, author_of(peer), now, message)
+
+            return await self._committer.apart(store, plan)
 
 
 @contextlib.contextmanager

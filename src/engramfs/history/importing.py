@@ -4,12 +4,14 @@ Contents go into the log first, in transactions of bounded size, so that memory 
 large the files are; the commit that names them comes last. An import that fails leaves at most blobs that
 no version names.
 
-Concurrency. `plan` holds no transaction while it reads files. The head must not move between it and the
-commit: the caller is the one writer.
+Concurrency. `gather` holds no transaction while it reads files, and others may write meanwhile. From
+`plan_gathered` on, the head must not move until the commit is written.
 """
 
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator
+
+import msgspec
 
 from engramfs.errors import FileTooLarge
 from engramfs.history.commit import Commit
@@ -30,6 +32,65 @@ from engramfs.storage.protocol import Reader
 Progress = Callable[[int, int, int, int], None]  # files done, of all; bytes done, of all
 
 
+class Gathered(msgspec.Struct, frozen=True):
+    """A directory as it was read. Its contents are in the log; `digests` are those of its files."""
+
+    directory: bytes
+    found: list[Found]
+    digests: dict[Hashable, bytes]
+    only: Collection[bytes] | None
+
+
+def gather(
+    repository: Repository,
+    store: Store,
+    directory: bytes,
+    progress: Progress = lambda *_: None,
+    put_blobs: PutBlobs | None = None,
+    *,
+    only: Collection[bytes] | None = None,
+) -> Gathered:
+    """Read `directory`, and store the contents of its files.
+
+    `put_blobs` runs a body in a write transaction (default: `repository.transact`). With `only`, nothing but
+    these names at the root takes part: everything else stays as it is.
+
+    Raises `UsageError`, `NotFound` and `Conflict` as `plain_directory.scan` does, `FileTooLarge` and
+    `QuotaExceeded` before anything is stored.
+    """
+    found = scan(directory, only)
+    files = {_identity(one): one for one in found if one.kind is Kind.FILE}
+    _check_limits(store, directory, list(files.values()))
+    contents = FileContents(repository.engine, directory, put_blobs or repository.transact)
+    digests: dict[Hashable, bytes] = {}
+    done, total = 0, sum(one.size for one in files.values())
+    for count, (identity, one) in enumerate(files.items(), start=1):
+        digests[identity] = contents.store(one)
+        done += one.size
+        progress(count, len(files), done, total)
+    contents.flush()
+    return Gathered(directory, found, digests, only)
+
+
+def plan_gathered(
+    reader: Reader, store: Store, gathered: Gathered, author: Author, now: int, message: str = ""
+) -> Commit:
+    """The commit that makes the head in `reader` equal to what was gathered.
+
+    Regular files, directories, symlinks and hard links are kept, with modes, mtimes and `user.*`
+    attributes; what is at the head and not in the directory is deleted; `.versions` at the root of the
+    directory is passed over. Without a difference there are no changes, so no version. Raises
+    `QuotaExceeded`.
+    """
+    digests, only = gathered.digests, gathered.only
+    wanted = [_wanted(one, digests.get(_identity(one), b""), now) for one in gathered.found]
+    if only is not None:
+        wanted = [*_kept(reader, store, only), *wanted[1:]]
+    grafted = graft(reader, store, b"", keys.NO_PARENT, wanted, times=True)
+    message = message or f"import of {printable(gathered.directory)}"
+    return grafted.commit(store, author, "import", now, message)
+
+
 def plan(
     repository: Repository,
     store: Store,
@@ -42,34 +103,10 @@ def plan(
     *,
     only: Collection[bytes] | None = None,
 ) -> Commit:
-    """Store the contents of `directory`, and return the commit that makes the head equal to it.
-
-    Regular files, directories, symlinks and hard links are kept, with modes, mtimes and `user.*`
-    attributes; what is at the head and not in the directory is deleted; `.versions` at the root of the
-    directory is passed over. Without a difference there are no changes, so no version. `put_blobs` runs a
-    body in a write transaction (default: `repository.transact`). With `only`, nothing but these names at the
-    root takes part: everything else stays as it is.
-
-    Raises `UsageError`, `NotFound` and `Conflict` as `plain_directory.scan` does, `FileTooLarge` and
-    `QuotaExceeded` before anything is stored.
-    """
-    found = scan(directory, only)
-    files = {_identity(one): one for one in found if one.kind is Kind.FILE}
-    _check_limits(store, directory, list(files.values()))
-    contents = FileContents(repository.engine, directory, put_blobs or repository.transact)
-    digests = {}
-    done, total = 0, sum(one.size for one in files.values())
-    for count, (identity, one) in enumerate(files.items(), start=1):
-        digests[identity] = contents.store(one)
-        done += one.size
-        progress(count, len(files), done, total)
-    contents.flush()
-    wanted = [_wanted(one, digests.get(_identity(one), b""), now) for one in found]
+    """`gather` and `plan_gathered`, for the one writer of a repository."""
+    gathered = gather(repository, store, directory, progress, put_blobs, only=only)
     with repository.engine.reading() as reader:
-        if only is not None:
-            wanted = [*_kept(reader, store, only), *wanted[1:]]
-        grafted = graft(reader, store, b"", keys.NO_PARENT, wanted, times=True)
-    return grafted.commit(store, author, "import", now, message or f"import of {printable(directory)}")
+        return plan_gathered(reader, store, gathered, author, now, message)
 
 
 def _identity(one: Found) -> tuple[int, int] | bytes:
