@@ -3,25 +3,29 @@
 import contextlib
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import trio
 
 from engramfs.errors import NoEntry, StorageError
-from engramfs.history import catalog, log
+from engramfs.history import approval, catalog, forks, log, pending
+from engramfs.history.approval import Approved, Decided
 from engramfs.history.repository import Repository
 from engramfs.history.tree import tree_at, walk
 from engramfs.history.verify import verify
 from engramfs.model.author import Author
 from engramfs.model.entry import ROOT_NODE, Kind
-from engramfs.model.store import Conflicts, Limits
+from engramfs.model.store import Conflicts, Limits, Store
 from engramfs.model.transient import TransientNames
 from engramfs.model.version import Change, Version
 from engramfs.storage import blobs
 from engramfs.storage.journal import Journal
 from engramfs.storage.protocol import Writer
+from engramfs.vfs.ask_view import AskView
 from engramfs.vfs.attributes import Attributes, SetAttributes
 from engramfs.vfs.filesystem import Filesystem
+from engramfs.vfs.fork import Fork
 from engramfs.vfs.live_store import LiveStore
 from engramfs.vfs.log_writer import LogWriter
 from engramfs.vfs.recovery import Recovered, last_position, recover
@@ -29,6 +33,7 @@ from engramfs.vfs.resources import Resources, Settings
 from engramfs.vfs.view import View
 
 STORE = "memory/digest/state"
+PERSON = Author("person", actor="pat")
 NEVER = 3600.0  # seconds; a batch that only a test seals
 Tree = dict[str, bytes | None]  # path → content of a file, target of a symlink, None for a directory
 
@@ -149,6 +154,59 @@ class Machine:
         author = Author("agent", agent="digest", actor=actor, session=actor)
         return Program(self.filesystem, self.filesystem.writable_view(store, author, 0, 0))
 
+    def asks(self, actor: str = "ann", store: str = STORE, *, fork: int = 0) -> "Program":
+        """A program of `actor` whose writes wait for approval: in a new fork, or in one that there is."""
+        if not fork:
+            fork = self.repository.transact(
+                lambda writer: forks.create(
+                    writer, catalog.named(writer, store), 1_700_000_000 * 10**9, actor
+                )
+            ).id
+        author = Author("agent", agent="digest", actor=actor, session=actor)
+        return Program(self.filesystem, self.filesystem.ask_view(fork, author, 0, 0))
+
+    def live_fork(self, program: "Program") -> Fork:
+        """The fork that a program which asks writes to."""
+        assert isinstance(program.view, AskView)
+        return program.view.fork
+
+    async def approve(self, number: int, store: str = STORE, *, merge: bool = False) -> Approved:
+        decided = await self._decide(partial(approval.approve, merge=merge), number, store)
+        assert isinstance(decided, Approved)
+        return decided
+
+    async def approve_sealed(self, number: int) -> Approved:
+        """Seal, then approve."""
+        await self.seal()
+        return await self.approve(number)
+
+    async def reject(self, number: int, store: str = STORE) -> Decided:
+        return await self._decide(approval.reject, number, store)
+
+    async def _decide(self, how: Callable[..., Decided], number: int, store: str) -> Decided:
+        """As the daemon does it."""
+        await self.seal()
+
+        def body(writer: Writer) -> Decided:
+            now = 2_000_000_000 * 10**9
+            return how(writer, catalog.named(writer, store), number, PERSON, now, reason="said so")
+
+        decided = await self.writer.run(body)
+        self.filesystem.settle(decided)
+        return decided
+
+    def pending(self, store: str = STORE) -> list[tuple[int, str, list[str]]]:
+        """(number, state, changes) of all that was ever offered, oldest first."""
+        with self.repository.engine.reading() as reader:
+            return [
+                (
+                    each.number,
+                    each.state,
+                    [_in_words(change) for change in log.changes(reader, each.fork, each.version)],
+                )
+                for each in pending.every(reader, catalog.named(reader, store).id)
+            ]
+
     def reads(self, store: str = STORE) -> "Program":
         return Program(self.filesystem, self.filesystem.live_view(store))
 
@@ -175,6 +233,11 @@ class Machine:
         """The tree of a version (None: the head), as the log has it."""
         with self.repository.engine.reading() as reader:
             named = catalog.named(reader, store)
+        return self.fork_tree(named, number)
+
+    def fork_tree(self, named: Store, number: int | None = None) -> Tree:
+        """The same of any store or fork."""
+        with self.repository.engine.reading() as reader:
             found: Tree = {}
             for path, entry in walk(tree_at(reader, named, number)):
                 if not path:

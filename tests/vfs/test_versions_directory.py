@@ -100,6 +100,7 @@ async def test_the_status_speaks_of_this_mount(machine: Machine, ann: Program) -
         "shown": "live",
         "store": STORE,
         "unsealed": "1",
+        "pending": "0",
     }
     assert status(ann) == mine
     assert status(machine.reads())["access"] == "read_only"

@@ -37,6 +37,7 @@ MODULES = {
         "diff": "diff",
         "blame": "blame",
         "tree": "tree",
+        "pending": "pending",
         "restart": "restart",
         "restore": "restore",
         "note": "note",

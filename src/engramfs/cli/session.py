@@ -27,7 +27,7 @@ def command() -> None:
     "--attach",
     multiple=True,
     metavar="STORE[@N]=PATH:ACCESS",
-    help="Another attachment, or another store at a path of the agent's; ACCESS is read_only or read_write.",
+    help="Another attachment, or another store at a path of the agent's. ACCESS: read_only, read_write, ask.",
 )
 @click.option(
     "--uid", type=click.IntRange(0, 2**32 - 2), metavar="N", help="Who owns the files (default: you)."

@@ -66,17 +66,24 @@ def _show_version(
 
 
 def _show_path(invocation: Invocation, reader: "Reader", store: "Store", wanted: "Reference") -> None:
-    from engramfs.history.tree import resolve, tree_at
+    from engramfs.history.tree import tree_at
+
+    where = f"{store.name}@{wanted.version}" if wanted.version is not None else store.name
+    tree = tree_at(reader, store, wanted.version)
+    hint = f"engramfs show {where}: lists what there is"
+    show_entry(invocation, reader, tree, wanted.path or b"", where, hint)
+
+
+def show_entry(
+    invocation: Invocation, reader: "Reader", tree: "Tree", path: bytes, where: str, hint: str
+) -> None:
+    """Print what is at `path` in a tree. Raises `NotFound`, saying `where` it is not and the hint."""
+    from engramfs.history.tree import resolve
     from engramfs.model.entry import Kind
 
-    path = wanted.path or b""
-    tree = tree_at(reader, store, wanted.version)
     entry = resolve(tree, path)
     if entry is None:
-        where = f"{store.name}@{wanted.version}" if wanted.version is not None else store.name
-        raise NotFound(
-            f"there is no {printable(path)} in {where}; engramfs show {where}: lists what there is"
-        )
+        raise NotFound(f"there is no {printable(path)} in {where}; {hint}")
     if entry.kind is Kind.DIRECTORY:
         _show_directory(invocation, tree, entry, path)
     else:

@@ -33,7 +33,7 @@ def _print(output: Output, status: dict[str, Any]) -> None:
     output.line(("mount   ", "cyan"), str(status["mount"]))
     size = format_size(journal["bytes"])
     output.line(("journal ", "cyan"), f"{journal['records']} records not sealed yet, {size}")
-    for title in ("sessions", "batches", "failures"):
+    for title in ("sessions", "batches", "pending", "failures"):
         rows = status[title]
         output.line((f"{title:<8}", "red" if title == "failures" and rows else "cyan"), str(len(rows)))
         if rows:

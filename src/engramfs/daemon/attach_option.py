@@ -36,7 +36,7 @@ def parse(text: str, exists: Callable[[str], bool]) -> Attachment:
 
 def _attachment(text: str, reference: Reference, path: str, access: Access) -> Attachment:
     pinned = reference.version is not None
-    if pinned and access is Access.READ_WRITE:
+    if pinned and access is not Access.READ_ONLY:
         raise UsageError(f"{text!r} would write to an old version; leave @{reference.version} out")
     return Attachment(reference.store, path, access, live=not pinned, version=reference.version)
 

@@ -22,6 +22,7 @@ from engramfs.daemon.edit_methods import EditMethods
 from engramfs.daemon.git_methods import GitMethods
 from engramfs.daemon.handover import RESTART
 from engramfs.daemon.history_methods import HistoryMethods
+from engramfs.daemon.pending_methods import PendingMethods
 from engramfs.daemon.redacting import RedactionMethods
 from engramfs.daemon.session_methods import SessionMethods
 from engramfs.daemon.sessions import Sessions, graft_store
@@ -59,6 +60,7 @@ class Service:
         self._backup_methods = BackupMethods(self._repository, self._committer, filesystem)
         self._git_methods = GitMethods(self._repository, self._committer)
         self._history_methods = HistoryMethods(self._committer, filesystem)
+        self._pending_methods = PendingMethods(self._committer, filesystem)
         self._edit_methods = EditMethods(self._committer, sessions)
         self._sessions = sessions
         self._session_methods = SessionMethods(filesystem, sessions, config, mount, settled)
@@ -85,6 +87,7 @@ class Service:
             **self._backup_methods.methods(),
             **self._git_methods.methods(),
             **self._history_methods.methods(),
+            **self._pending_methods.methods(),
             **self._redaction_methods.methods(),
             **self._edit_methods.methods(),
         }
@@ -111,6 +114,7 @@ class Service:
             "mount": self._mount,
             "sessions": await self._session_methods.documents(),
             "batches": batches,
+            "pending": self._pending_methods.waiting(),
             "journal": {"records": resources.journal.records, "bytes": resources.journal.size},
             "failures": [
                 {"time": format_time(failure.time), "store": failure.store, "what": failure.what}

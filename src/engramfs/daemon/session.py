@@ -28,6 +28,7 @@ class Attached(msgspec.Struct, frozen=True):
     live: bool
     source: str  # of the bind mount, relative to the hub
     inside: str = ""  # the part of the store that is shown; empty: all of it
+    fork: int = 0  # with the access `ask`: the id of the fork that its changes are in
 
 
 class Parent(msgspec.Struct, frozen=True):
@@ -103,6 +104,8 @@ class Session(msgspec.Struct, frozen=True):
         document: dict[str, Any] = msgspec.to_builtins(self)
         for key in ("mounts", "serial", "pending"):
             del document[key]
+        for attachment in document["attachments"]:
+            del attachment["fork"]
         if self.pending is not None:
             document["switching"] = {"actor": self.pending.actor, "tenant": self.pending.tenant}
         return document if state is None else document | {"state": state}

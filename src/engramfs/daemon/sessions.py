@@ -2,7 +2,7 @@
 
     <run>/sessions/<id>.json     what a person can `cat`, and what comes back after a restart
     <hub>/sessions/<id>/layout/  the read-only parents, with an empty directory for each mount point
-    <hub>/sessions/<id>/views/   its read_write attachments; after a switch also views-2, views-3 …
+    <hub>/sessions/<id>/views/   its read_write and ask attachments; after a switch also views-2, views-3 …
     <hub>/stores/<name>/         read-only live views, shared
     <hub>/pins/<store>@<n>/      pinned views, shared
 
@@ -24,11 +24,12 @@ from engramfs.daemon.first_use import make_ready
 from engramfs.daemon.session import PARENTS, Attached, Parent, Session, SessionFiles
 from engramfs.daemon.wanted import wanted_attachments
 from engramfs.errors import EngramError, NotFound
-from engramfs.history import catalog
+from engramfs.history import catalog, forks
 from engramfs.model.access import Access
 from engramfs.model.entry import NODE_MASK, ROOT_NODE
 from engramfs.model.times import format_time
 from engramfs.mount.place import Place
+from engramfs.storage.protocol import Writer
 from engramfs.vfs.attributes import LONG
 from engramfs.vfs.filesystem import Filesystem
 from engramfs.vfs.synthetic import SyntheticView
@@ -104,7 +105,7 @@ class Sessions:
             places=(place,) if place is not None else (),
         )
         try:
-            session = self._serve(session, [self.pin(session, each) for each in wanted])
+            session = self._serve(session, await self._forked(session, wanted))
         except BaseException:
             self._end_views(session.id)
             raise
@@ -116,8 +117,13 @@ class Sessions:
         config = self._config.agent(session.agent)
         wanted = await self.wanted(config, session.actor, session.tenant)
         known = {each.path for each in session.attachments}
-        new = [self.pin(session, each) for each in wanted if each.path not in known]
-        return self.keep(self._add(session, new)) if new else session
+        new = [each for each in wanted if each.path not in known]
+        if not new:
+            return session
+        attached = await self._forked(session, new)
+        session = self.get(session.id)
+        known = {each.path for each in session.attachments}  # another may have refreshed it meanwhile
+        return self.keep(self._add(session, [each for each in attached if each.path not in known]))
 
     async def wanted(
         self, config: AgentConfig, actor: str | None, tenant: str | None, asked: Sequence[str] = ()
@@ -135,13 +141,28 @@ class Sessions:
         with self._filesystem.resources.engine.reading() as reader:
             head = catalog.head(reader, catalog.named(reader, wanted.store).id).number
         version = head if wanted.version is None else wanted.version
-        if wanted.access is Access.READ_WRITE:
+        if wanted.access is not Access.READ_ONLY:
             views = "views" if session.serial == 1 else f"views-{session.serial}"
             source = f"sessions/{session.id}/{views}{wanted.path}"
         else:
             source = f"stores/{wanted.store}" if wanted.live else f"pins/{wanted.store}@{version}"
             source += f"/{wanted.inside}" if wanted.inside else ""
         return Attached(wanted.store, wanted.path, wanted.access, version, wanted.live, source, wanted.inside)
+
+    async def _forked(self, session: Session, wanted: Sequence[Attachment]) -> list[Attached]:
+        """The attachments as of now, with a new fork for each that has to ask."""
+        attached = [self.pin(session, each) for each in wanted]
+        asking = [each.store for each in attached if each.access is Access.ASK]
+        if not asking:
+            return attached
+
+        def body(writer: Writer) -> list[int]:
+            now = time.time_ns()
+            stores = [catalog.writable(writer, name) for name in asking]
+            return [forks.create(writer, store, now, f"session {session.id}").id for store in stores]
+
+        made = iter(await self._filesystem.resources.writer.run(body))
+        return [replace(each, fork=next(made)) if each.access is Access.ASK else each for each in attached]
 
     def _serve(self, session: Session, attached: Sequence[Attached]) -> Session:
         """Make the views of a new session and put them into the hub."""
@@ -165,10 +186,13 @@ class Sessions:
     def graft(self, session: Session, attached: Attached) -> None:
         """Let the source of an attachment lead to its view. Raises `Archived`."""
         filesystem = self._filesystem
-        if attached.access is Access.READ_WRITE:
-            view = filesystem.writable_view(
-                attached.store, session.author, session.uid, session.gid, attached.source
-            )
+        if attached.access is not Access.READ_ONLY:
+            who = session.author, session.uid, session.gid, attached.source
+            view: View
+            if attached.access is Access.ASK:
+                view = filesystem.ask_view(attached.fork, *who)
+            else:
+                view = filesystem.writable_view(attached.store, *who)
             self._views[session.id][attached.source] = view
             filesystem.hub.graft(attached.source, lambda: view)
         elif not attached.live:

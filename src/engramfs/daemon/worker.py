@@ -88,6 +88,7 @@ async def _serve(
             filesystem.resources.failed("", failure)
         if take_over:
             report(filesystem.resources, resume(filesystem, before, caller))
+        filesystem.drop_unused_forks()
         end.session = session = FuseSession(
             filesystem, notifier, descriptor, take_over=take_over, answered=answered
         )

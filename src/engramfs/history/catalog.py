@@ -37,8 +37,7 @@ def create(
     if writer.get(Table.NAMES, name.encode()) is not None:
         raise AlreadyExists(f"store {name} exists; engramfs store show {name} describes it")
     _check_no_nesting(writer, name)
-    counter = writer.get(Table.META, keys.NEXT_STORE_KEY)
-    identifier = keys.read_u32(counter) if counter else 1
+    identifier = next_id(writer)
     store = Store(
         id=identifier,
         name=name,
@@ -49,11 +48,18 @@ def create(
         created=now,
         owner=owner,
     )
-    writer.put(Table.META, keys.NEXT_STORE_KEY, keys.u32(identifier + 1))
     writer.put(Table.NAMES, name.encode(), keys.u32(identifier))
     put(writer, store)
     put_head(writer, identifier, Head())
     return store
+
+
+def next_id(writer: Writer) -> int:
+    """A store id that was never given before."""
+    counter = writer.get(Table.META, keys.NEXT_STORE_KEY)
+    identifier = keys.read_u32(counter) if counter else 1
+    writer.put(Table.META, keys.NEXT_STORE_KEY, keys.u32(identifier + 1))
+    return identifier
 
 
 def check_limits(limits: Limits) -> Limits:
@@ -121,15 +127,34 @@ def every(reader: Reader, prefix: str = "") -> Iterator[Store]:
         yield get(reader, keys.read_u32(identifier))
 
 
+def forks(reader: Reader, identifier: int) -> Iterator[Store]:
+    """The forks of a store."""
+    start, stop = keys.pending(identifier, keys.FORK), keys.u32(identifier + 1)
+    for key, _ in reader.scan(Table.PENDING, start, stop):
+        yield get(reader, keys.read_u64(key[4:]) - keys.FORK)
+
+
 def delete(writer: Writer, store: Store) -> None:
-    """Remove a store, its tree and its history. Blobs stay until they are collected: others may use them."""
+    """Remove a store, its tree, its history and its forks.
+
+    Blobs stay until they are collected: others may use them.
+    """
+    for fork in list(forks(writer, store.id)):
+        delete(writer, fork)
     prefix = keys.u32(store.id)
-    for table in (Table.LIVE, Table.HISTORY, Table.NODES, Table.CHANGES, Table.VERSIONS, Table.REDACTED):
+    tables = (Table.LIVE, Table.HISTORY, Table.NODES, Table.CHANGES, Table.VERSIONS, Table.REDACTED)
+    for table in (*tables, Table.PENDING):
         for key in [key for key, _ in writer.scan(table, prefix, keys.after(prefix))]:
             writer.delete(table, key)
+    waiting = keys.open_pending(store.id, 0)[:8]
+    for key in [key for key, _ in writer.scan(Table.PENDING, waiting, keys.after(waiting))]:
+        writer.delete(Table.PENDING, key)
     writer.delete(Table.HEADS, prefix)
     writer.delete(Table.STORES, prefix)
-    writer.delete(Table.NAMES, store.name.encode())
+    if store.base:
+        writer.delete(Table.PENDING, keys.pending(store.base, keys.FORK + store.id))
+    else:
+        writer.delete(Table.NAMES, store.name.encode())
 
 
 def head(reader: Reader, identifier: int) -> Head:

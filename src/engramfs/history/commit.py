@@ -49,9 +49,10 @@ class Commit(msgspec.Struct, frozen=True):
     journal_position: int = 0
 
 
-def apply(writer: Writer, commit: Commit) -> Version | None:
+def apply(writer: Writer, commit: Commit, *, tombstones: bool = False) -> Version | None:
     """Write `commit` into the log; the version that it became, or None when nothing changed.
 
+    With `tombstones`, `live` says of a name that it is gone: in a fork, where the base may have it.
     A version is never earlier than the one before it, so a time finds a version by binary search: while a
     clock that was set back catches up, versions have equal times.
     """
@@ -61,7 +62,7 @@ def apply(writer: Writer, commit: Commit) -> Version | None:
     version = _put_version(writer, commit, head) if commit.changes else None
     number = version.number if version else head.number
     for row in commit.rows:
-        _put_row(writer, commit.store, row, version)
+        _put_row(writer, commit.store, row, version, tombstones=tombstones)
     catalog.put_head(
         writer,
         commit.store,
@@ -113,10 +114,12 @@ def _time_of(writer: Writer, store: int, number: int) -> int:
     return _decode_version(value).time if value is not None else 0
 
 
-def _put_row(writer: Writer, store: int, row: RowChange, version: Version | None) -> None:
+def _put_row(
+    writer: Writer, store: int, row: RowChange, version: Version | None, *, tombstones: bool
+) -> None:
     key = keys.live(store, row.parent, row.name)
     value = keys.TOMBSTONE if row.entry is None else encode(row.entry)
-    if row.entry is None:
+    if row.entry is None and not tombstones:
         writer.delete(Table.LIVE, key)
     else:
         writer.put(Table.LIVE, key, value)

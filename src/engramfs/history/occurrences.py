@@ -11,7 +11,7 @@ import msgspec
 
 from engramfs.errors import NotFound
 from engramfs.history import catalog
-from engramfs.history.tree import VersionTree, decode_entry, path_to
+from engramfs.history.tree import decode_entry, path_to, version_tree
 from engramfs.model.entry import Entry
 from engramfs.model.names import printable
 from engramfs.storage import keys
@@ -77,6 +77,6 @@ def _standing(reader: Reader, one: Occurrence) -> Standing:
         store = catalog.get(reader, one.store)
     except NotFound:
         return Standing("", one.number, printable(one.name))  # it was deleted meanwhile
-    path = path_to(VersionTree(reader, store, one.number), one.parent, one.name)
-    name = store.name or catalog.get(reader, store.base).name
+    path = path_to(version_tree(reader, store, one.number), one.parent, one.name)
+    name = f"{store.name} (pending)" if store.base else store.name
     return Standing(name, one.number, printable(path))

@@ -1,15 +1,18 @@
 """A store's tree, at its head or at a version, read straight from the log.
 
+`head_tree` and `version_tree` give it for any store; of a fork it is a `ForkTree`.
+
 The functions that walk take any `Tree`. None of them holds a transaction: the caller does.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 import msgspec
 
 from engramfs.errors import Corrupt, NotFound
-from engramfs.history import catalog
+from engramfs.history import catalog, pending
+from engramfs.history.fork_tree import ForkTree, LiveRows, VersionRows
 from engramfs.model.entry import ROOT_NODE, Entry, Kind
 from engramfs.model.names import printable
 from engramfs.model.store import Store
@@ -20,7 +23,12 @@ decode_entry = msgspec.msgpack.Decoder(Entry).decode
 _BAD_ROW = msgspec.MsgspecError
 
 
-class Tree(Protocol):
+class HasNodes(Protocol):
+    def node(self, node: int) -> tuple[int, bytes, Entry] | None:
+        """(parent, name, entry) of one of the names that a node has in this tree."""
+
+
+class Tree(HasNodes, Protocol):
     """Entries by directory and name."""
 
     def root(self) -> Entry: ...
@@ -29,9 +37,6 @@ class Tree(Protocol):
 
     def children(self, parent: int) -> Iterator[tuple[bytes, Entry]]:
         """By name."""
-
-    def node(self, node: int) -> tuple[int, bytes, Entry] | None:
-        """(parent, name, entry) of one of the names that a node has in this tree."""
 
 
 def default_root(created: int) -> Entry:
@@ -142,16 +147,56 @@ def places(reader: Reader, store: int, tree: Tree, node: int) -> Iterator[tuple[
             yield parent, name, entry
 
 
+def head_tree(reader: Reader, store: Store) -> Tree:
+    """The tree of `store` at its head."""
+    if not store.base:
+        return HeadTree(reader, store)
+    base = HeadTree(reader, catalog.get(reader, store.base))
+    return ForkTree(reader, store, LiveRows(reader, store.id), base)
+
+
+def version_tree(reader: Reader, store: Store, number: int) -> Tree:
+    """The tree of `store` at version `number`, which must be one."""
+    if not store.base:
+        return VersionTree(reader, store, number)
+    offered = pending.of_version(reader, store, number)
+    return fork_tree(reader, store, number, offered.base if offered is not None else 0)
+
+
+def fork_tree(reader: Reader, fork: Store, number: int, base: int, *, without: bool = False) -> ForkTree:
+    """The tree of a fork at its version `number`, over version `base` of the store below.
+
+    With `without`, the tree that this version was made from.
+    """
+    below = VersionTree(reader, catalog.get(reader, fork.base), base)
+    return ForkTree(reader, fork, VersionRows(reader, fork, number, base, without=without), below)
+
+
 def tree_at(reader: Reader, store: Store, number: int | None = None) -> Tree:
     """The tree of `store` at version `number`, or at the head. Raises `NotFound`."""
     if number is None:
-        return HeadTree(reader, store)
+        return head_tree(reader, store)
     newest = catalog.head(reader, store.id).number
     if not 0 <= number <= newest:
         raise NotFound(
             f"store {store.name} has no version {number}; its newest is {newest} (engramfs log {store.name})"
         )
-    return VersionTree(reader, store, number)
+    return version_tree(reader, store, number)
+
+
+def growth(old: HasNodes, new: HasNodes, nodes: Iterable[int]) -> tuple[int, int]:
+    """Bytes of files and number of nodes that `new` has more than `old`; no others than `nodes` differ."""
+    used = files = 0
+    for node in nodes:
+        if node != ROOT_NODE:
+            before, after = old.node(node), new.node(node)
+            used += _bytes(after) - _bytes(before)
+            files += (after is not None) - (before is not None)
+    return used, files
+
+
+def _bytes(place: tuple[int, bytes, Entry] | None) -> int:
+    return place[2].size if place is not None and place[2].kind is Kind.FILE else 0
 
 
 def resolve(tree: Tree, path: bytes) -> Entry | None:
@@ -182,7 +227,7 @@ def walk(tree: Tree, path: bytes = b"") -> Iterator[tuple[bytes, Entry]]:
             waiting.extend(reversed(below))
 
 
-def path_to(tree: Tree, parent: int, name: bytes) -> bytes:
+def path_to(tree: HasNodes, parent: int, name: bytes) -> bytes:
     """The path of `name` in directory `parent`; what cannot be found above it is shown as `?`."""
     names = [name]
     seen = {keys.NO_PARENT, ROOT_NODE}

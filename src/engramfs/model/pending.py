@@ -20,4 +20,5 @@ class Pending(msgspec.Struct, frozen=True, array_like=True):
     reason: str = ""  # of the decision
     decided_by: Author | None = None
     decided: int = 0  # nanoseconds since 1970
-    result: int = 0  # the version that it became
+    result: int = 0  # approved: the version that it became, or the head that had it all already
+    until: int = 0  # rejected: the last version of the fork that is still built on it; 0 while the next is

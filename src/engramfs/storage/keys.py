@@ -20,6 +20,9 @@ longest here is a row of `history`: 4 + 5 + 255 + 1 + 8 = 273.
     blobs     digest (32 bytes), part u32      → see `engramfs.storage.blobs`
     feed      sequence u64                     → (store, number): each version of each store, as sealed
     pending   store u32, number u64            → Pending: what waits for a person, or was decided
+              store u32, FORK + fork u64       → b"": a fork of the store
+              fork u32, OFFERED + version u64  → number u64 of the Pending that offers that version
+              0 u32, store u32, number u32     → b"": a Pending that is open
     redacted  store u32, number u64            → list of Redaction: what was taken out of that version
 
 Invariants (what `engramfs verify` checks):
@@ -38,8 +41,12 @@ Invariants (what `engramfs verify` checks):
  7. `nodes` has a row for each (node, parent, name) in `live` and `history`; the root needs none.
  8. A directory that holds a row of `live` is itself in `live`; `links` is the number of names of the node.
  9. `feed` has the versions of each store in order, each once. A deleted store's stay.
-10. A store with a `base` is a fork: it has no name, its rows are only those in which it differs from the
-    base, and a row of `live` may be TOMBSTONE, for a name of the base that is gone there.
+10. A store with a `base` is a fork: it has the base's name and no row in `names`, its rows are only those
+    in which it differs from the base, and a row of `live` may be TOMBSTONE, for a name of the base that is
+    gone there. A name without a row is the base's: of `live` at its head, of a version at `Pending.base`.
+    Node ids are the base's, so those of a fork are below the larger of both `Head.next_node`.
+11. Each version of a fork has one Pending, of its base. Its rows count in later trees of the fork until it
+    was approved (from the base `result` on they are the base's) or rejected (after `until`).
 
 Schema 2 added `pending` and `redacted`, and fields at the end of Store and Head, whose defaults are what
 schema 1 meant; `engramfs.history.migration` brings a state of schema 1 here.
@@ -54,6 +61,7 @@ NEXT_FEED_KEY = b"next_feed"
 TOMBSTONE = b""
 CHANGES_PER_PART = 256
 NO_PARENT = 0  # the parent of a root directory
+FORK, OFFERED = 1 << 63, 1 << 62  # above every number of a Pending
 
 _U32 = struct.Struct(">I")
 _U64 = struct.Struct(">Q")
@@ -79,6 +87,19 @@ def read_u64(value: bytes) -> int:
 
 def version(store: int, number: int) -> bytes:
     return _U32_U64.pack(store, number)
+
+
+def pending(store: int, number: int) -> bytes:
+    return _U32_U64.pack(store, number)
+
+
+def open_pending(store: int, number: int) -> bytes:
+    return _U32.pack(0) + _U32.pack(store) + _U32.pack(number)
+
+
+def split_open(key: bytes) -> tuple[int, int]:
+    """(store, number) of the row of an open Pending."""
+    return read_u32(key[4:8]), read_u32(key[8:])
 
 
 def changes(store: int, number: int, part: int) -> bytes:

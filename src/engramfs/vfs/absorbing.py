@@ -1,13 +1,15 @@
 """A commit that came another way than a batch (an import, a restore, a tool): the live tree takes it over.
 
-What an agent changed since is newer, so it stays, and its version will be flagged `concurrent`. Nothing here
-awaits.
+What an agent changed since is newer, so it stays, and its version will be flagged `concurrent`. A fork takes
+over what changes in the store below in the same way, name by name. Nothing here awaits.
 """
 
 import time
 from typing import TYPE_CHECKING
 
-from engramfs.history.commit import Commit, RowChange
+from engramfs.history.changes import Name
+from engramfs.history.commit import Commit
+from engramfs.model.entry import Entry
 from engramfs.model.operation import Link, Operation, Unlink, Update
 from engramfs.model.version import Version
 from engramfs.storage import keys
@@ -21,62 +23,74 @@ if TYPE_CHECKING:
 def absorb(live: "LiveStore", commit: Commit, version: Version | None) -> None:
     """Let the tree of `live` be what `commit` made of the log, and the other views hear of it."""
     open_names = live.batch.names if live.batch is not None else {}
-    cut = Cut(commit, [])
+    cut, tree = Cut(commit, []), live.tree
+    used, files, whole = tree.used, tree.files, True
     for row in commit.rows:
-        if (row.parent, row.name) in open_names:
-            assert live.batch is not None
-            live.batch.flags.add("concurrent")
+        name = (row.parent, row.name)
+        if name in open_names or live.expected.is_coming(name):
+            whole = False
+            if live.batch is not None and name in open_names:
+                live.batch.flags.add("concurrent")
             continue
-        _absorb_row(live, row)
+        set_name(live, name, row.entry)
         node = live.tree.nodes.get(row.entry.node) if row.entry is not None else None
         if node is not None:
             node.last_cut = cut
+    if whole:  # names in directories that are not in memory count too
+        tree.used, tree.files = used + commit.used_delta, files + commit.files_delta
     cut.is_written(version.number if version is not None else 0)
-    live.tree.next_node_at_least(commit.next_node)
+    tree.ids.at_least(commit.next_node)
 
 
-def _absorb_row(live: "LiveStore", row: RowChange) -> None:
-    directory = live.tree.nodes.get(row.parent)
-    if row.parent == keys.NO_PARENT and row.entry is not None:
-        live.tree.apply(Update(row.entry), 0)
-        live.tell(Update(row.entry), 0)
+def set_name(live: "LiveStore", name: Name, entry: Entry | None, *, recorded: bool = True) -> None:
+    """Let a name stand for `entry` in the tree, as far as it is in memory, and other views hear of it.
+
+    A content that is only in memory is void then, unless the entry is not what is `recorded`.
+    """
+    parent, last = name
+    directory = live.tree.nodes.get(parent)
+    if parent == keys.NO_PARENT and entry is not None:
+        live.tree.apply(Update(entry), 0)
+        live.tell(Update(entry), 0)
         return
     if directory is None or directory.children is None:
         return
-    before = directory.children.get(row.name)
-    operation = _operation(row, before)
+    before = directory.children.get(last)
+    operation = _operation(name, entry, before)
     live.tree.apply(operation, 0)
-    _settle(live, row, before)
+    if recorded:
+        _settle(live, entry, before)
+    if before is not None and not before.places:
+        _went(live, before)
     live.tell(operation, 0)
     if isinstance(operation, Link):
         # The kernel may still hold the node of an open, deleted file.
         live.tell(Update(operation.entry), 0)
 
 
-def _operation(row: RowChange, before: Node | None) -> Operation:
-    if row.entry is None:
-        return Unlink(row.parent, row.name, time.time_ns())
-    if before is not None and before.id == row.entry.node:
-        return Update(row.entry)
-    return Link(row.parent, row.name, row.entry)
+def _operation(name: Name, entry: Entry | None, before: Node | None) -> Operation:
+    if entry is None:
+        return Unlink(*name, time.time_ns())
+    if before is not None and before.id == entry.node:
+        return Update(entry)
+    return Link(*name, entry)
 
 
-def _settle(live: "LiveStore", row: RowChange, before: Node | None) -> None:
+def _settle(live: "LiveStore", entry: Entry | None, before: Node | None) -> None:
     """What the log says of a node now, beside its entry."""
-    node = live.tree.nodes.get(row.entry.node) if row.entry is not None else before
-    if node is None:
-        return
-    if row.entry is not None:
-        node.sealed_size = content_size(row.entry)
-    elif not node.places:
-        _went(live, node)
-    node.content = None
-    node.born = True
+    node = live.tree.nodes.get(entry.node) if entry is not None else before
+    if node is not None:
+        if entry is not None:
+            node.sealed_size = content_size(entry)
+        node.content = None
+        node.born = True
 
 
 def _went(live: "LiveStore", node: Node) -> None:
     node.sealed_size = -1
+    if node.is_directory:
+        return
     if any(view.may_be_open(node.id) for view in live.views):
-        live.removed_by[node.id] = 0  # no view's number: who has it open and writes is told so
-    elif not node.is_directory and not any(view.holds(node.id) for view in live.views):
+        live.keep_if_open(node, 0)  # no view's number: who has it open and writes is told so
+    elif not any(view.holds(node.id) for view in live.views):
         live.let_go(node)

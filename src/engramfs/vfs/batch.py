@@ -7,6 +7,7 @@ when the batch is sealed, and compared with the log, so that whatever cancels ou
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from engramfs.history.changes import Name
 from engramfs.model.author import Author
 from engramfs.model.operation import Link, Note, Operation, Rename, Unlink, Update
 from engramfs.vfs.node import Node
@@ -14,8 +15,6 @@ from engramfs.vfs.store_tree import StoreTree
 
 if TYPE_CHECKING:
     from engramfs.vfs.cut import Cut
-
-Name = tuple[int, bytes]  # (parent node id, name)
 
 
 class Batch:
@@ -75,3 +74,14 @@ def _names(
     other = tree.find(target, operation.new_name, view) if operation.exchange else None
     yield operation.parent, operation.name, other
     yield operation.new_parent, operation.new_name, tree.node(operation.node)
+
+
+def directories_of(operation: Operation) -> set[int]:
+    """The directories whose times an operation changes."""
+    match operation:
+        case Link(parent=parent) | Unlink(parent=parent):
+            return {parent}
+        case Rename():
+            return {operation.parent, operation.new_parent}
+        case _:
+            return set()

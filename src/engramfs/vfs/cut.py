@@ -7,16 +7,20 @@ Left for a later version (`deferred`) are names that stand for a file which was 
 so that no version holds half a write, and names below a directory that only transient names lead to.
 """
 
+from collections.abc import Callable
+
 import msgspec
 import trio
 
+from engramfs.errors import NotFound
+from engramfs.history.changes import Name, Pair, changes_of
 from engramfs.history.commit import Commit, RowChange
-from engramfs.history.tree import HeadTree
+from engramfs.history.tree import Tree
 from engramfs.model.entry import Entry
-from engramfs.model.version import Change, ChangeKind
+from engramfs.model.version import Version
 from engramfs.storage import keys
-from engramfs.storage.protocol import Engine, Reader
-from engramfs.vfs.batch import Batch, Name
+from engramfs.storage.protocol import Engine, Reader, Writer
+from engramfs.vfs.batch import Batch
 from engramfs.vfs.node import Node, content_size
 from engramfs.vfs.restating import Stated
 from engramfs.vfs.store_tree import StoreTree
@@ -67,9 +71,13 @@ class Base:
     def __init__(self) -> None:
         self._coming: dict[Name, tuple[Entry | None, Cut]] = {}
 
-    def lookup(self, tree: HeadTree, name: Name) -> Entry | None:
+    def lookup(self, tree: Tree, name: Name) -> Entry | None:
         coming = self._coming.get(name)
         return coming[0] if coming is not None else tree.lookup(*name)
+
+    def is_coming(self, name: Name) -> bool:
+        """Whether a cut on its way says what the name stands for."""
+        return name in self._coming
 
     def expect(self, cut: Cut) -> None:
         for row in cut.commit.rows:
@@ -81,14 +89,6 @@ class Base:
             coming = self._coming.get(name)
             if coming is not None and coming[1] is cut:
                 del self._coming[name]
-
-
-class _Pair(msgspec.Struct, frozen=True):
-    """A touched name, before and after."""
-
-    name: Name
-    old: Entry | None
-    new: Entry | None
 
 
 class Cutter:
@@ -115,7 +115,7 @@ class Cutter:
             author=batch.author,
             via="fs",
             time=time,
-            changes=self._changes(pairs),
+            changes=changes_of(pairs, lambda name: self._tree.path(*name)),
             rows=rows,
             next_node=self._tree.next_node,
             used_delta=used,
@@ -131,15 +131,6 @@ class Cutter:
             node.last_cut = cut
         return cut
 
-    def _present(self, name: Name) -> Node | None:
-        parent, last = name
-        if parent == keys.NO_PARENT:
-            return self._tree.root
-        directory = self._tree.nodes.get(parent)
-        if directory is None or directory.children is None:
-            return None
-        return directory.children.get(last)
-
     def _recordable(self, name: Name, node: Node) -> bool:
         return node.born and (name[0] == keys.NO_PARENT or self._leads_to_root(name[0]))
 
@@ -150,23 +141,23 @@ class Cutter:
             known = self._reachable[directory] = node is not None and self._tree.is_reachable(node)
         return known
 
-    def _compare(self, reader: Reader) -> tuple[list[_Pair], list[RowChange]]:
-        log = HeadTree(reader, self._tree.store)
-        pairs: list[_Pair] = []
+    def _compare(self, reader: Reader) -> tuple[list[Pair], list[RowChange]]:
+        log = self._tree.recorded(reader)
+        pairs: list[Pair] = []
         rows: list[RowChange] = []
         for name in self._batch.names:
-            node = self._present(name)
+            node = self._tree.present(name)
             if node is not None and not self._recordable(name, node):
                 self.deferred.add(name)
                 node = None  # what the name stood for before is gone, and that is recorded now
-            pair = _Pair(name, self._base.lookup(log, name), _entry(node))
+            pair = Pair(name, self._base.lookup(log, name), entry_of(node) if node is not None else None)
             pairs.append(pair)
             if pair.old != pair.new:
-                rows.append(RowChange(*name, pair.new, recorded=_is_recorded(pair)))
+                rows.append(RowChange(*name, pair.new, recorded=pair.is_recorded))
         rows.extend(self._directory_times(log))
         return pairs, rows
 
-    def _directory_times(self, log: HeadTree) -> list[RowChange]:
+    def _directory_times(self, log: Tree) -> list[RowChange]:
         rows = []
         for identifier in self._batch.directories:
             node = self._tree.nodes.get(identifier)
@@ -190,7 +181,7 @@ class Cutter:
                 nodes.append((node, node.entry.digest))
         return contents, nodes
 
-    def _count(self, pairs: list[_Pair]) -> tuple[int, int]:
+    def _count(self, pairs: list[Pair]) -> tuple[int, int]:
         """How many bytes and nodes the log gains; each node once, however many names it has."""
         used = files = 0
         for identifier in {entry.node for pair in pairs for entry in (pair.old, pair.new) if entry}:
@@ -212,75 +203,18 @@ class Cutter:
                 self._gone.append(node)
         return used, files
 
-    # Changes, for people
 
-    def _changes(self, pairs: list[_Pair]) -> list[Change]:
-        moved_away = {
-            pair.old.node: pair.name
-            for pair in pairs
-            if pair.old is not None and (pair.new is None or pair.new.node != pair.old.node)
-        }
-        changes: list[Change] = []
-        explained: set[Name] = set()
-        for pair in pairs:
-            if pair.new is None or not _is_change(pair):
-                continue
-            source = moved_away.get(pair.new.node)
-            same_file = pair.old is not None and pair.old.origin == pair.new.origin
-            if source is not None and not same_file and source != pair.name:
-                explained.add(source)
-                changes.append(self._renamed(pair.name, source, pair.new))
-            else:
-                changes.append(self._created_or_modified(pair.name, pair.old, pair.new))
-        changes.extend(
-            self._change(ChangeKind.DELETED, pair.name, pair.old)
-            for pair in pairs
-            if pair.old is not None and pair.new is None and pair.name not in explained
-        )
-        return changes
-
-    def _created_or_modified(self, name: Name, old: Entry | None, new: Entry) -> Change:
-        if old is None:
-            return self._change(ChangeKind.CREATED, name, new)
-        return self._change(ChangeKind.MODIFIED, name, new, from_digest=old.digest)
-
-    def _renamed(self, name: Name, source: Name, new: Entry) -> Change:
-        return self._change(ChangeKind.RENAMED, name, new, from_path=self._tree.path(*source))
-
-    def _change(
-        self,
-        op: ChangeKind,
-        name: Name,
-        entry: Entry,
-        *,
-        from_path: bytes | None = None,
-        from_digest: bytes = b"",
-    ) -> Change:
-        return Change(
-            op=op,
-            path=self._tree.path(*name),
-            kind=entry.kind,
-            mode=entry.mode,
-            size=entry.size,
-            digest=entry.digest,
-            origin=entry.origin,
-            from_path=from_path,
-            from_digest=from_digest,
-        )
-
-
-def _entry(node: Node | None) -> Entry | None:
-    if node is None:
-        return None
+def entry_of(node: Node) -> Entry:
+    """What the log is to say of a node, with the number of its names."""
     links = 1 if node.is_directory else sum(1 for place in node.places if not place.view)
     return node.entry if node.entry.links == links else replace(node.entry, links=links)
 
 
-def _is_recorded(pair: _Pair) -> bool:
-    """Whether a version has to know of it: anything but times."""
-    return pair.new is None or not pair.new.same_but_for_times(pair.old)
-
-
-def _is_change(pair: _Pair) -> bool:
-    """Whether people want to read of it: not of a link more or less elsewhere, nor of the same bytes."""
-    return pair.new is not None and not pair.new.looks_like(pair.old)
+def write(cut: Cut, apply: Callable[[Writer, Commit], Version | None], writer: Writer) -> Version | None:
+    """Write a cut into the log with `apply`; the version that it became."""
+    try:
+        version = apply(writer, cut.ready())
+    except NotFound:  # the store was deleted meanwhile, and its log with it
+        return None
+    cut.number = version.number if version is not None else 0  # a cut behind it in this transaction may ask
+    return version

@@ -7,18 +7,23 @@ has not made yet: `find` makes them from their keys.
 import math
 import os
 import time
+from functools import partial
 
+import msgspec
 import structlog
 import trio
 
 from engramfs.errors import Archived, NotFound, Stale, StorageError
-from engramfs.history import catalog
+from engramfs.history import catalog, forks, pending
+from engramfs.history.approval import Approved, Decided
 from engramfs.history.commit import Commit
 from engramfs.model.author import Author
 from engramfs.model.entry import NODE_BITS, NODE_MASK
 from engramfs.model.store import Store
 from engramfs.model.version import Version
+from engramfs.vfs.ask_view import AskView
 from engramfs.vfs.attributes import LONG, Space, inode_number
+from engramfs.vfs.fork import Fork
 from engramfs.vfs.live_store import LiveStore
 from engramfs.vfs.live_view import LiveView
 from engramfs.vfs.pinned_view import EphemeralPinnedView, PinnedView
@@ -30,6 +35,7 @@ from engramfs.vfs.view_numbers import Key, ViewNumbers
 from engramfs.vfs.writable_view import WritableView
 
 _COMPACT = 16 << 20  # bytes of journal from which on it is worth rewriting
+replace = msgspec.structs.replace
 log = structlog.get_logger("engramfs.filesystem")
 
 
@@ -46,6 +52,7 @@ class Filesystem:
         self.views[0] = self.hub
         self._numbers = numbers or ViewNumbers()
         self._resumed = resumed
+        self._unused: set[int] = set()  # forks that ended without a version
         self._changed = trio.Event()
         self._compact_at = self._next_compaction(0)
 
@@ -131,18 +138,43 @@ class Filesystem:
         return live
 
     def store_numbered(self, identifier: int) -> LiveStore:
-        """The live store of that id. Raises `NotFound`."""
-        return self.stores.get(identifier) or self.store(self._name_of(identifier))
+        """The live store, or fork, of that id. Raises `NotFound`."""
+        known = self.stores.get(identifier)
+        if known is not None:
+            return known
+        with self.resources.engine.reading() as reader:
+            store = catalog.get(reader, identifier)
+        return self.fork(identifier) if store.base else self.store(store.name)
+
+    def fork(self, identifier: int) -> Fork:
+        """The fork of that id, over its live store. Raises `NotFound`."""
+        known = self.stores.get(identifier)
+        if isinstance(known, Fork):
+            return known
+        with self.resources.engine.reading() as reader:
+            store = forks.as_base(reader, catalog.get(reader, identifier))
+            head = catalog.head(reader, identifier)
+        below = self.store_numbered(store.base)
+        fork = self.stores[identifier] = Fork(self.resources, store, head, self._on_change, below)
+        return fork
 
     def describe(self, store: Store) -> None:
         """A store's limits, description or archived flag are new."""
         live = self.stores.get(store.id)
         if live is not None:
-            live.store = store
-            live.tree.store = store
+            live.describe(store)
+        for fork in self._forks_of(store):
+            fork.describe(replace(fork.store, limits=store.limits, archived=store.archived))
+
+    def _forks_of(self, store: Store) -> list[Fork]:
+        return [
+            live for live in self.stores.values() if isinstance(live, Fork) and live.store.base == store.id
+        ]
 
     def drop_store(self, store: Store) -> None:
-        """A store was deleted: its views are stale from now on."""
+        """A store was deleted: its views are stale from now on, and those of its forks."""
+        for fork in self._forks_of(store):
+            self.drop_store(fork.store)
         live = self.stores.pop(store.id, None)
         if live is not None:
             live.batch = None
@@ -185,6 +217,16 @@ class Filesystem:
         self._register(view, store.store)
         return view
 
+    def ask_view(self, fork: int, author: Author, uid: int, gid: int, path: str = "") -> AskView:
+        """The view of a session's own fork. Raises `Archived` and `NotFound`."""
+        store = self.fork(fork)
+        if store.store.archived:
+            raise Archived(f"store {store.store.name} is archived; attach it read_only")
+        number = self._numbers.of(("ask", author.session or "", fork, path))
+        view = AskView(number, uid, gid, store, author)
+        self._register(view, store.below.store)
+        return view
+
     def synthetic_view(self, session: str, uid: int, gid: int) -> SyntheticView:
         """Directories of a session: the parents of its mount points."""
         view = SyntheticView(self._numbers.of(("layout", session)), uid, gid, timeout=LONG)
@@ -198,6 +240,7 @@ class Filesystem:
             self._numbers.end(number)
         if isinstance(view, LiveView):
             view.close()
+            self._on_change(view.store)
 
     def revoke(self, view: View) -> None:
         """End a view, and let the kernel drop every page and attribute that it holds of it."""
@@ -245,10 +288,11 @@ class Filesystem:
         return view
 
     def _status(self, view: View, store: Store) -> str:
-        live = self.stores.get(store.id)
+        live = view.store if isinstance(view, AskView) else self.stores.get(store.id)
         author = view.author if isinstance(view, WritableView) else None
         with self.resources.engine.reading() as reader:
             head = catalog.head(reader, store.id).number
+            waiting = view.waiting if isinstance(view, AskView) else pending.count_waiting(reader, store.id)
         return ViewStatus(
             store=store.name,
             access=view.access.value,
@@ -256,7 +300,9 @@ class Filesystem:
             shown=f"version {view.version}" if isinstance(view, PinnedView) else "live",
             session=(author.session or "") if author is not None else "shared",
             unsealed=len(live.batch.names) if live is not None and live.batch is not None else 0,
+            pending=waiting,
             recent=tuple(live.recent) if live is not None else (),
+            decisions=tuple(view.decisions()) if isinstance(view, AskView) else (),
         ).text()
 
     # Sealing
@@ -274,9 +320,32 @@ class Filesystem:
                 if due is not None and due <= now:
                     store.cut()
             self.trim_journal()
+            self._let_forks_go()
             waiting = [due for store in self.stores.values() if (due := store.due()) is not None]
             with trio.move_on_after(max(0.0, min(waiting) - time.monotonic()) if waiting else math.inf):
                 await self._changed.wait()
+
+    def _let_forks_go(self) -> None:
+        """Drop forks whose session has ended, once the log has all of them."""
+        for fork in [live for live in self.stores.values() if isinstance(live, Fork)]:
+            if fork.is_idle and not fork.views:
+                del self.stores[fork.store.id]
+                fork.close()
+                if not fork.head.number:
+                    self._unused.add(fork.store.id)
+
+    def drop_unused_forks(self) -> None:
+        """From the log: those without a version that no session has. A worker died when it opened one."""
+        with self.resources.engine.reading() as reader:
+            known = {identifier for identifier, _ in forks.every(reader)}
+        self._unused |= known - self.stores.keys()
+
+    def _drop_unused(self) -> None:
+        """No journal record names the forks any more that ended without a version: the log loses them too."""
+        unused, self._unused = self._unused, set()
+        for identifier in unused - self.stores.keys():
+            drop = partial(forks.drop_if_unused, identifier=identifier)
+            self.resources.writer.submit(drop, lambda _: None)
 
     def trim_journal(self) -> None:
         """Drop what every store has in the log."""
@@ -284,6 +353,7 @@ class Filesystem:
         try:
             if all(store.is_idle for store in self.stores.values()):
                 journal.clear()
+                self._drop_unused()
             elif journal.size > self._compact_at:
                 self._compact()
         except StorageError as error:  # the journal is as it was
@@ -309,6 +379,14 @@ class Filesystem:
         for store in list(self.stores.values()):
             await store.sealed()
         self.trim_journal()
+
+    def settle(self, decided: Decided) -> None:
+        """A person decided on what is pending: the live trees show what became of it."""
+        if isinstance(decided, Approved):
+            self.absorb(decided.commit, decided.version)
+        fork = self.stores.get(decided.pending.fork)
+        if isinstance(fork, Fork):
+            fork.settle(decided.names)
 
     def absorb(self, commit: Commit, version: Version | None) -> None:
         """A commit that came another way than through a view is in the log."""

@@ -17,19 +17,21 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
-from engramfs.errors import Archived, NotFound, StorageError
+from engramfs.errors import Archived, StorageError
 from engramfs.history import commit as commits
+from engramfs.history.changes import Name
 from engramfs.history.commit import Commit
 from engramfs.model.author import Author
 from engramfs.model.entry import Kind
-from engramfs.model.operation import Link, Note, Operation, Rename, Unlink, Update
+from engramfs.model.operation import Link, Note, Operation, Rename, Update
 from engramfs.model.store import Head, Store
 from engramfs.model.version import Version
 from engramfs.storage.journal import Record
 from engramfs.storage.protocol import Writer
 from engramfs.vfs.absorbing import absorb
-from engramfs.vfs.batch import Batch, Name, touched_by
-from engramfs.vfs.cut import Base, Cut, Cutter
+from engramfs.vfs.batch import Batch, directories_of, touched_by
+from engramfs.vfs.cut import Base, Cut, Cutter, write
+from engramfs.vfs.following import Followers
 from engramfs.vfs.held_still import HeldStill
 from engramfs.vfs.messages import WaitingMessages
 from engramfs.vfs.node import Node, Place
@@ -49,12 +51,18 @@ class LiveStore:
     """A store that is open in this worker."""
 
     def __init__(
-        self, resources: Resources, store: Store, head: Head, on_change: Callable[["LiveStore"], None]
+        self,
+        resources: Resources,
+        store: Store,
+        head: Head,
+        on_change: Callable[["LiveStore"], None],
+        tree: StoreTree | None = None,
     ) -> None:
         self.resources = resources
         self.store = store
         self.head = head
-        self.tree = StoreTree(resources.engine, store, head, resources.transient)
+        self.tree = tree or StoreTree(resources.engine, store, head, resources.transient)
+        self.followers = Followers()
         self.views: set[LiveView] = set()
         self.batch: Batch | None = None
         self.messages = WaitingMessages()  # for versions to come
@@ -63,7 +71,7 @@ class LiveStore:
         self.dirty = DirtySpools(resources.unrecorded)
         self.removed_by: dict[int, int] = {}  # node that may be open → the view that took its last name
         self.orphans = Orphans(resources.spool_path, store.id)
-        self._base = Base()
+        self.expected = Base()
         self._on_change = on_change
         self._still: trio.Event | None = None  # set when a commit from outside is done: see `held_still`
         self._position = head.journal_position  # of the newest record of this store
@@ -90,8 +98,7 @@ class LiveStore:
             raise HeldStill(self._still)
         if self.store.archived:
             raise Archived(f"store {self.store.name} is archived")
-        if not isinstance(operation, Note):
-            self._cut_for(author)
+        self._prepare(author, operation, view)
         journal = self.resources.journal
         record = Record(
             position=journal.position + 1,
@@ -111,10 +118,9 @@ class LiveStore:
 
     def replay(self, record: Record) -> None:
         """Apply a record of an earlier worker. Its batch is sealed with the flag `recovered`."""
-        if not isinstance(record.operation, Note):
-            self._cut_for(record.author, replaying=True)
         if isinstance(record.operation, Link):
             self.tree.load(record.operation.entry.node)  # it may be one more name of a file in the log
+        self._prepare(record.author, record.operation, record.view, replaying=True)
         self._apply(self._with_content(record))
         if self.batch is not None:
             self.batch.flags.add("recovered")
@@ -131,9 +137,14 @@ class LiveStore:
                 return replace(record, content=node.content)
         return record
 
-    def _cut_for(self, author: Author, *, replaying: bool = False) -> None:
+    def _prepare(self, author: Author, operation: Operation, view: int, *, replaying: bool = False) -> None:
+        """Seal what belongs before an operation: another author's, and what forks made of what it changes."""
+        if isinstance(operation, Note):
+            return
         if self.batch is not None and self.batch.author != author:
             self.cut(replaying=replaying)
+        if self.followers:
+            self.followers.before(touched_by(self.tree, operation, view)[0], replaying=replaying)
 
     def _apply(self, record: Record) -> None:
         operation, view = record.operation, record.view
@@ -144,18 +155,27 @@ class LiveStore:
         if isinstance(operation, Note):
             self.messages.put(record.author, operation.text)
         for node in nodes:
-            if not node.places and any(each.may_be_open(node.id) for each in self.views):
-                self.orphans.keep(node.entry, node.content, born=node.born)
-                self.removed_by[node.id] = record.view
+            self.keep_if_open(node, record.view)
             names.extend((place.parent, place.name) for place in node.places if not place.view)
         if names:
             batch = self._open_batch(record.author)
             batch.add(names)
             if isinstance(operation, Rename) and operation.moved.kind is Kind.DIRECTORY:
                 batch.add(self._deferred)  # its new name may lead to what could not be reached
-            batch.directories.update(_directories(operation))
+            batch.directories.update(directories_of(operation))
             batch.bytes += len(record.content) if record.content else 0
         self.tell(operation, view, nodes)
+        self.touched(names)
+
+    def keep_if_open(self, node: Node, remover: int) -> None:
+        """A file that may be open in some view, and lost its last name to the view `remover`, lives on."""
+        if not node.places and any(each.may_be_open(node.id) for each in self.views):
+            self.orphans.keep(node.entry, node.content, born=node.born)
+            self.removed_by[node.id] = remover
+
+    def touched(self, names: Iterable[Name]) -> None:
+        """These names, and what they stand for, may have changed."""
+        self.followers.follow(names)
 
     def _settle(self, record: Record) -> None:
         """What a record says of a node beside its entry: whether it was closed, and its content."""
@@ -197,8 +217,8 @@ class LiveStore:
         batch = self.batch
         if batch is None:
             return None
-        cutter = Cutter(self.resources.engine, self.tree, self._base, batch)
-        cut = cutter.cut(time.time_ns(), self._position)
+        cutter = Cutter(self.resources.engine, self.tree, self.expected, batch)
+        cut = self._describe(cutter)
         self.batch = None  # not before: where the log cannot be read, nothing is cut
         self._deferred.difference_update(batch.names)
         self._deferred.update(cutter.deferred)
@@ -211,10 +231,21 @@ class LiveStore:
             self._account_for_what_was_replayed(cut)
         else:
             self._account_for_the_rest(cut)
-        self._base.expect(cut)
+        self.expected.expect(cut)
         self.coming.append(cut)
-        self.resources.writer.submit(partial(_write, cut), partial(self._sealed, cut))
+        self.resources.writer.submit(self._writing(cut), partial(self._sealed, cut))
         return cut
+
+    def last_cut(self, node: Node) -> Cut | None:
+        """The cut that last took a content of this node."""
+        return node.last_cut
+
+    def _describe(self, cutter: Cutter) -> Cut:
+        return cutter.cut(time.time_ns(), self._position)
+
+    def _writing(self, cut: Cut) -> Callable[[Writer], Version | None]:
+        """What the log writer does with a cut."""
+        return partial(write, cut, commits.apply)
 
     def _account_for_the_rest(self, cut: Cut) -> None:
         """State anew what `cut` leaves out, so that it accounts for the journal up to here."""
@@ -242,11 +273,12 @@ class LiveStore:
 
     def _sealed(self, cut: Cut, version: Version | None) -> None:
         self.coming.remove(cut)
-        self._base.written(cut)
+        self.expected.written(cut)
         self._needed_from = cut.needed_from
         for node, digest in cut.nodes:
             if node.entry.digest == digest:
                 node.content = None
+        self.followers.stored(cut.nodes)
         self._clean_up(cut)
         if version is not None:
             self.adopt_head(version)
@@ -284,7 +316,7 @@ class LiveStore:
     @property
     def space_taken(self) -> int:
         """Bytes of all files, those that are written and not recorded yet included."""
-        return self.tree.used + sum(spool.size - spool.base_size for spool in self.dirty)
+        return self.tree.space[0] + sum(spool.size - spool.base_size for spool in self.dirty)
 
     async def sealed(self) -> None:
         """Seal what is open, and wait until it is in the log.
@@ -349,9 +381,16 @@ class LiveStore:
 
     def absorb(self, commit: Commit, version: Version | None) -> None:
         """A commit that did not come from a batch is in the log: take it over."""
+        names = [(row.parent, row.name) for row in commit.rows]
+        self.followers.before(names)
         if version is not None:
             self.adopt_head(version)
         absorb(self, commit, version)
+        self.followers.follow(names)
+
+    def describe(self, store: Store) -> None:
+        """The store's limits, description or archived flag are new."""
+        self.store = self.tree.store = store
 
     def remember(self, what: str) -> None:
         """Keep a refusal or conflict for `status` and `.versions/status`; one that goes on, once."""
@@ -370,22 +409,3 @@ class LiveStore:
                 view.changed(operation)
                 for node in relinked:
                     view.node_changed(node.id)
-
-
-def _write(cut: Cut, writer: Writer) -> Version | None:
-    try:
-        version = commits.apply(writer, cut.ready())
-    except NotFound:  # the store was deleted meanwhile, and its log with it
-        return None
-    cut.number = version.number if version is not None else 0  # a cut behind it in this transaction may ask
-    return version
-
-
-def _directories(operation: Operation) -> set[int]:
-    match operation:
-        case Link(parent=parent) | Unlink(parent=parent):
-            return {parent}
-        case Rename():
-            return {operation.parent, operation.new_parent}
-        case _:
-            return set()

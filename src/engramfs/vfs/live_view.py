@@ -113,8 +113,8 @@ class LiveView(View):
 
     def space(self) -> Space:
         quota = self.store.store.limits.quota
-        free = max(0, quota - self.tree.used)
-        return Space(total=quota, free=free, files=self.tree.files, free_files=1 << 30)
+        used, files = self.tree.space
+        return Space(total=quota, free=max(0, quota - used), files=files, free_files=1 << 30)
 
     def get_xattr(self, node: int, name: bytes) -> bytes:
         for known, value in self.node(node).entry.xattrs:

@@ -16,7 +16,7 @@ from engramfs.errors import (
     ReadOnly,
     Redacted,
 )
-from engramfs.history.tree import VersionTree
+from engramfs.history.tree import version_tree
 from engramfs.model.entry import ROOT_NODE, Entry, Kind
 from engramfs.model.names import MAX_PART
 from engramfs.model.store import Store
@@ -46,7 +46,7 @@ class PinnedView(View):
         if known is not None:
             return known
         with self._resources.engine.reading() as reader:
-            tree = VersionTree(reader, self.store, self.version)
+            tree = version_tree(reader, self.store, self.version)
             found = (0, b"", tree.root()) if node == ROOT_NODE else tree.node(node)
         if found is None:
             raise NoEntry
@@ -73,7 +73,7 @@ class PinnedView(View):
         if self.entry(parent).kind is not Kind.DIRECTORY:
             raise NotDirectory
         with self._resources.engine.reading() as reader:
-            entry = VersionTree(reader, self.store, self.version).lookup(parent, name)
+            entry = version_tree(reader, self.store, self.version).lookup(parent, name)
         if entry is None:
             raise NoEntry
         self._entries[entry.node] = (parent, name, entry)
@@ -89,7 +89,7 @@ class PinnedView(View):
         if self.entry(node).kind is not Kind.DIRECTORY:
             raise NotDirectory
         with self._resources.engine.reading() as reader:
-            children = list(VersionTree(reader, self.store, self.version).children(node))
+            children = list(version_tree(reader, self.store, self.version).children(node))
         for name, entry in children:
             self._entries[entry.node] = (node, name, entry)
         return in_order((name, entry.node) for name, entry in children)

@@ -252,7 +252,7 @@ class Recorder:
         if self._store.batch is not None and self._store.batch.author != self._view.author:
             self._store.cut()
         if self._store.store.conflicts == "keep":
-            return node.last_cut
+            return self._store.last_cut(node)
         path = printable(self._store.tree.path_of(node))
         self._keep_aside(f"refused to overwrite {path}, which another author changed", digest, content)
         self._store.dirty.discard(spool)

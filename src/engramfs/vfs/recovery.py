@@ -19,6 +19,7 @@ from engramfs.model.store import Head
 from engramfs.model.transient import TransientNames
 from engramfs.storage.journal import Journal, Record
 from engramfs.storage.protocol import Table, Writer
+from engramfs.vfs.fork import Fork
 from engramfs.vfs.invalidator import NoInvalidator
 from engramfs.vfs.live_store import LiveStore
 from engramfs.vfs.resources import Resources, Settings
@@ -131,7 +132,10 @@ class _Recovery:
                 store, head = catalog.get(reader, identifier), catalog.head(reader, identifier)
         except NotFound:
             return None
-        return LiveStore(self._resources, store, head, _ignore)
+        if not store.base:
+            return LiveStore(self._resources, store, head, _ignore)
+        below = self._store(store.base)
+        return Fork(self._resources, store, head, _ignore, below) if below is not None else None
 
     def _skip(self, record: Record, why: str) -> None:
         what = f"record {record.position} of store {record.store} ({type(record.operation).__name__}): {why}"

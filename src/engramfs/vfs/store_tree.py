@@ -11,55 +11,87 @@ import contextlib
 import msgspec
 
 from engramfs.errors import NoEntry, NotDirectory
-from engramfs.history.tree import HeadTree, default_root, places
+from engramfs.history.changes import Name
+from engramfs.history.tree import HeadTree, Tree, default_root, places
 from engramfs.model.entry import ROOT_NODE, Entry
 from engramfs.model.operation import Link, Operation, Rename, Unlink, Update
 from engramfs.model.store import Head, Store
 from engramfs.model.transient import TransientNames
 from engramfs.storage import keys
-from engramfs.storage.protocol import Engine, Table
+from engramfs.storage.protocol import Engine, Reader, Table
 from engramfs.vfs.node import Node, Place, content_size
 
 replace = msgspec.structs.replace
 
 
+class NodeIds:
+    """The node ids of a store that were not given out yet: `next` and above."""
+
+    def __init__(self, head: Head) -> None:
+        self.next = head.next_node + _RESERVE if head.next_node > ROOT_NODE + 1 else head.next_node
+
+    def take(self, count: int = 1) -> int:
+        """The first of `count` ids."""
+        first = self.next
+        self.next += count
+        return first
+
+    def at_least(self, identifier: int) -> None:
+        """Those below were given out some other way."""
+        self.next = max(self.next, identifier)
+
+
 class StoreTree:
     """Nodes by id, names by directory, and how much the store holds."""
 
-    def __init__(self, engine: Engine, store: Store, head: Head, transient: TransientNames) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        store: Store,
+        head: Head,
+        transient: TransientNames,
+        ids: NodeIds | None = None,
+    ) -> None:
         self.store = store
         self.transient = transient
         self.used = head.used  # bytes of files that have a name
         self.files = head.files
         self.nodes: dict[int, Node] = {}
+        self.ids = ids or NodeIds(head)
         self._engine = engine
-        self._next_node = head.next_node + _RESERVE if head.next_node > ROOT_NODE + 1 else head.next_node
         self._scratch: dict[tuple[int, int], dict[bytes, Node]] = {}  # (view, parent) → transient names
         with engine.reading() as reader:
-            recorded = HeadTree(reader, store).lookup(keys.NO_PARENT, b"")
+            recorded = self.recorded(reader).lookup(keys.NO_PARENT, b"")
         self.root = Node(recorded or default_root(store.created), sealed=recorded is not None)
         self.root.places = (Place(keys.NO_PARENT, b""),)
         self.nodes[ROOT_NODE] = self.root
 
     # Looking
 
-    def new_node_id(self) -> int:
-        self._next_node += 1
-        return self._next_node - 1
+    def recorded(self, reader: Reader) -> Tree:
+        """The tree at the head, as the log has it."""
+        return HeadTree(reader, self.store)
 
     @property
     def next_node(self) -> int:
-        return self._next_node
+        return self.ids.next
 
     def set_aside(self, count: int) -> int:
         """The first of `count` node ids that will not be given out here."""
-        first = self._next_node
-        self._next_node += count
-        return first
+        return self.ids.take(count)
 
-    def next_node_at_least(self, identifier: int) -> None:
-        """Another way into the log gave node ids out up to here."""
-        self._next_node = max(self._next_node, identifier)
+    @property
+    def space(self) -> tuple[int, int]:
+        """Bytes of files, and number of nodes."""
+        return self.used, self.files
+
+    def present(self, name: Name) -> Node | None:
+        """What a shared name stands for, as far as its directory is in memory."""
+        parent, last = name
+        if parent == keys.NO_PARENT:
+            return self.root
+        directory = self.nodes.get(parent)
+        return directory.children.get(last) if directory is not None and directory.children else None
 
     def every_node(self) -> set[int]:
         """The ids of all nodes, in memory or only in the log."""
@@ -72,14 +104,19 @@ class StoreTree:
         """The node of that id; from the log when it is not in memory. Raises `NoEntry`."""
         node = self.nodes.get(identifier)
         if node is None:
-            with self._engine.reading() as reader:
-                found = HeadTree(reader, self.store).node(identifier)
-            if found is not None:
-                self.children(self.node(found[0]))
+            parent = self._parent_of(identifier)
+            if parent is not None:
+                self.children(self.node(parent))
             node = self.nodes.get(identifier)
             if node is None:
                 raise NoEntry
         return node
+
+    def _parent_of(self, identifier: int) -> int | None:
+        """The directory of a node that is not in memory."""
+        with self._engine.reading() as reader:
+            found = HeadTree(reader, self.store).node(identifier)
+        return found[0] if found is not None else None
 
     def load(self, identifier: int) -> None:
         """Have the node of that id in memory, if there is one."""
@@ -92,17 +129,22 @@ class StoreTree:
             return directory.children
         if not directory.is_directory:
             raise NotDirectory
-        children: dict[bytes, Node] = {}
-        parent = directory.id
-        with self._engine.reading() as reader:
-            for name, entry in HeadTree(reader, self.store).children(parent):
-                node = self.nodes.get(entry.node)
-                if node is None:
-                    node = self.nodes[entry.node] = Node(entry, sealed=True)
-                node.add(Place(parent, name))
-                children[name] = node
+        children = {name: self._known(entry) for name, entry in self._recorded_children(directory)}
+        for name, node in children.items():
+            node.add(Place(directory.id, name))
         directory.children = children
         return children
+
+    def _recorded_children(self, directory: Node) -> list[tuple[bytes, Entry]]:
+        with self._engine.reading() as reader:
+            return list(HeadTree(reader, self.store).children(directory.id))
+
+    def _known(self, entry: Entry) -> Node:
+        """The node of an entry of the log."""
+        node = self.nodes.get(entry.node)
+        if node is None:
+            node = self.nodes[entry.node] = Node(entry, sealed=True)
+        return node
 
     def scratch(self, directory: Node, view: int) -> dict[bytes, Node]:
         """The transient names that `view` has in a directory."""
@@ -199,7 +241,7 @@ class StoreTree:
                 node.children = {}
         else:
             self._set_entry(node, entry)
-        self._next_node = max(self._next_node, entry.node + 1)
+        self.ids.at_least(entry.node + 1)
         self._put(directory, name, node, view if self.is_scratch(directory, name) else 0, entry.ctime)
 
     def _unlink(self, directory: Node, name: bytes, view: int, time: int) -> None:

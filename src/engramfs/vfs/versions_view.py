@@ -147,7 +147,9 @@ class ViewStatus(msgspec.Struct, frozen=True):
     shown: str
     session: str
     unsealed: int
+    pending: int  # versions that wait: of an `ask` view its own, else all for the store
     recent: tuple[str, ...] = ()
+    decisions: tuple[str, ...] = ()  # on what the session offered
 
     def text(self) -> str:
         lines = [
@@ -157,6 +159,8 @@ class ViewStatus(msgspec.Struct, frozen=True):
             f"shown    {self.shown}",
             f"session  {self.session}",
             f"unsealed {self.unsealed}",
+            f"pending  {self.pending}",
+            *(f"decided  {line}" for line in self.decisions),
             *(f"note     {line}" for line in self.recent),
         ]
         return "\n".join(lines) + "\n"

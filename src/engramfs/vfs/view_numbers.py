@@ -1,8 +1,8 @@
 """Which view has which number, so that another worker gives the same view the same inode numbers.
 
 A view is known by its key, a short tuple: ("live", store, uid, gid), ("pinned", store, version, uid, gid),
-("writable", session, store, path), ("layout", session), ("versions", number of the view above it),
-("version", number of its `.versions`, version). The hub is number 0 and has no key.
+("writable", session, store, path), ("ask", session, fork, path), ("layout", session), ("versions", number of
+the view above it), ("version", number of its `.versions`, version). The hub is number 0 and has no key.
 
 The file is a JSON array a line, appended to: [number, key part, …], or [number] when the view has ended.
 It lives in the run directory, where it is as old as the mount.

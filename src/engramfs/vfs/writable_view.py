@@ -135,7 +135,7 @@ class WritableView(LiveView):
             return made
         self._free_name(parent, name)
         now = time.time_ns()
-        identifier = self.tree.new_node_id()
+        identifier = self.tree.ids.take()
         entry = Entry(
             node=identifier,
             kind=kind,

@@ -8,6 +8,7 @@ report     findings and numbers
 stores     names, stores and heads belong together; the feed has each version
 chain      versions and changes: numbers without a gap, digests that prove each other
 rows       `live`, `history` and `nodes`: the tree is whole and is what history says
+forks      the same of what differs in a fork, and that each of its versions is pending or was
 contents   each content has its digest
 journal    what is not in the log yet can be replayed
 """
@@ -15,19 +16,23 @@ journal    what is not in the log yet can be replayed
 import contextlib
 from collections.abc import Iterable
 
+import msgspec
+
 from engramfs.errors import Corrupt, NotFound
 from engramfs.history import catalog
 from engramfs.history.repository import Repository
 from engramfs.history.verify.chain import check_chain
 from engramfs.history.verify.contents import Contents
+from engramfs.history.verify.forks import ForkRows, check_pending
 from engramfs.history.verify.journal import check_journal
 from engramfs.history.verify.report import Finding, Progress, Report, Reporter
 from engramfs.history.verify.rows import Rows
 from engramfs.history.verify.stores import check_feed, check_stores
 from engramfs.model.store import Store
 from engramfs.storage import keys
-from engramfs.storage.protocol import Table
+from engramfs.storage.protocol import Reader, Table
 
+replace = msgspec.structs.replace
 __all__ = ["Finding", "Report", "verify"]
 
 
@@ -48,7 +53,7 @@ def verify(
     with reporter.guarded(""):
         stores = _stores(repository, names)
         for store in stores:
-            reporter.begin(store.name)
+            reporter.begin(store.name, is_fork=bool(store.base))
             _verify_store(repository, store, contents, reporter)
         reporter.begin("")
         check_feed(repository.engine, stores, reporter)
@@ -63,15 +68,28 @@ def verify(
 
 
 def _stores(repository: Repository, names: Iterable[str] | None) -> list[Store]:
-    """Without those whose row is damaged, which `check_stores` reports."""
+    """Each with its forks after it, but those whose row is damaged, which `check_stores` reports."""
     with repository.engine.reading() as reader:
         if names is not None:
-            return [catalog.named(reader, name) for name in names]
+            return [
+                each
+                for store in [catalog.named(reader, name) for name in names]
+                for each in (store, *_forks(reader, store.id))
+            ]
         stores = []
         for _, identifier in reader.scan(Table.NAMES, b"", b"\xff"):
             with contextlib.suppress(Corrupt, NotFound):
-                stores.append(catalog.get(reader, keys.read_u32(identifier)))
+                store = catalog.get(reader, keys.read_u32(identifier))
+                stores += [store, *_forks(reader, store.id)]
         return stores
+
+
+def _forks(reader: Reader, store: int) -> list[Store]:
+    """The forks of a store, each with a name of its own for the report."""
+    with contextlib.suppress(Corrupt, NotFound):
+        found = list(catalog.forks(reader, store))
+        return [replace(fork, name=f"{fork.name} (fork {fork.id})") for fork in found]
+    return []  # which `check_stores` reports
 
 
 def _verify_store(repository: Repository, store: Store, contents: Contents, reporter: Reporter) -> None:
@@ -80,4 +98,8 @@ def _verify_store(repository: Repository, store: Store, contents: Contents, repo
     with reporter.guarded(store.name):
         check_chain(engine, store, reporter)
     with reporter.guarded(store.name):
-        Rows(engine, store, contents, reporter).check()
+        if store.base:
+            ForkRows(engine, store, contents, reporter).check()
+        else:
+            Rows(engine, store, contents, reporter).check()
+            check_pending(engine, store, reporter)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import msgspec
 
 from engramfs.errors import Corrupt
-from engramfs.history.tree import HeadTree, VersionTree, path_to
+from engramfs.history.tree import head_tree, path_to, version_tree
 from engramfs.history.verify.report import Reporter
 from engramfs.model.entry import EMPTY_DIGEST
 from engramfs.model.names import printable
@@ -72,7 +72,7 @@ class Contents:
         """The path of a name, in the version that the row belongs to."""
         with self._engine.reading() as reader:
             number = reference.number
-            tree = HeadTree(reader, store) if number is None else VersionTree(reader, store, number)
+            tree = head_tree(reader, store) if number is None else version_tree(reader, store, number)
             path = printable(path_to(tree, reference.parent, reference.name)) or "the root"
         return path if number is None else f"{path} in version {number}"
 

@@ -26,13 +26,14 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """`blobs` and `bytes` count each content once."""
+    """`blobs` and `bytes` count each content once; `versions` those of forks too, which are `pending`."""
 
     stores: int
     versions: int
     blobs: int
     bytes: int
     findings: list[Finding]
+    pending: int = 0  # offered, whatever became of it
 
     @property
     def sound(self) -> bool:
@@ -46,6 +47,7 @@ class Reporter:
     def __init__(self, progress: Progress) -> None:
         self.findings: list[Finding] = []
         self.stores = 0
+        self.pending = 0
         self.versions = 0
         self.blobs = 0
         self.bytes = 0
@@ -54,9 +56,9 @@ class Reporter:
         self._rows = 0
         self._found: dict[str, int] = {}
 
-    def begin(self, store: str) -> None:
+    def begin(self, store: str, *, is_fork: bool = False) -> None:
         self._store, self._rows = store, 0
-        self.stores += bool(store)
+        self.stores += bool(store) and not is_fork
 
     def checked(self, rows: int) -> None:
         self._rows += rows
@@ -86,4 +88,4 @@ class Reporter:
         for store, found in self._found.items():
             if found > _MOST:
                 self.findings.append(Finding(store, f"{found - _MOST} more findings are left out"))
-        return Report(self.stores, self.versions, self.blobs, self.bytes, self.findings)
+        return Report(self.stores, self.versions, self.blobs, self.bytes, self.findings, self.pending)

@@ -43,7 +43,12 @@ def _check_store(reader: Reader, key: bytes, value: bytes, reporter: Reporter) -
         return
     if keys.u32(store.id) != key:
         reporter.add(store.name, f"store number {keys.read_u32(key)} says that it is {store.id}")
-    if reader.get(Table.NAMES, store.name.encode()) != key:
+    if store.base:
+        if reader.get(Table.PENDING, keys.pending(store.base, keys.FORK + store.id)) is None:
+            reporter.add(store.name, f"fork {store.id} cannot be found by the store below it")
+        if reader.get(Table.STORES, keys.u32(store.base)) is None:
+            reporter.add(store.name, f"the store below fork {store.id} does not exist")
+    elif reader.get(Table.NAMES, store.name.encode()) != key:
         reporter.add(store.name, "the store cannot be found by its name")
     head = reader.get(Table.HEADS, key)
     if head is None:

@@ -1,0 +1,230 @@
+"""A fork as a worker serves it: a live store whose own names lie over those of another live store.
+
+What its session writes goes the way of every write: journal, batch, cut, version. Only its versions wait for
+a person, as versions of a store that nobody else sees.
+
+Following. Before the store below changes a name that is in the open batch here, that batch is cut: it was
+made from what was there before. The cut of a fork cuts the store below first, so that what a version of the
+fork was made from is a version too. After a change below, names that are not the fork's own are taken over.
+
+Concurrency. As in `live_store`: nothing here awaits.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+import msgspec
+
+from engramfs.errors import NoEntry
+from engramfs.history import forks
+from engramfs.history.changes import Name
+from engramfs.history.commit import Commit
+from engramfs.history.fork_tree import ForkTree
+from engramfs.history.tree import Tree
+from engramfs.model.entry import Entry
+from engramfs.model.operation import Unlink
+from engramfs.model.store import Head, Store
+from engramfs.model.version import Version
+from engramfs.storage import keys
+from engramfs.storage.protocol import Writer
+from engramfs.vfs.absorbing import set_name
+from engramfs.vfs.cut import Base, Cut, Cutter, entry_of, write
+from engramfs.vfs.fork_tree import LiveForkTree
+from engramfs.vfs.live_store import LiveStore
+from engramfs.vfs.node import Node
+from engramfs.vfs.resources import Resources
+
+replace = msgspec.structs.replace
+
+
+class ForkBase(Base):
+    """What the logs of a fork and of the store below say of a name, once all on its way is written."""
+
+    def __init__(self, below: LiveStore) -> None:
+        super().__init__()
+        self._below = below
+
+    def lookup(self, tree: Tree, name: Name) -> Entry | None:
+        assert isinstance(tree, ForkTree)
+        if self.is_coming(name) or tree.is_own(*name):
+            return super().lookup(tree, name)
+        entry = self._below.expected.lookup(tree.base, name)
+        return tree.as_changed(entry) if entry is not None else None
+
+
+class Fork(LiveStore):
+    """`below` is the store that `store` was forked from."""
+
+    def __init__(
+        self,
+        resources: Resources,
+        store: Store,
+        head: Head,
+        on_change: Callable[[LiveStore], None],
+        below: LiveStore,
+    ) -> None:
+        self.fork_tree = LiveForkTree(resources.engine, store, below.tree)
+        super().__init__(resources, store, head, on_change, self.fork_tree)
+        self.below = below
+        self.expected = ForkBase(below)
+        self._space_below = below.tree.space
+        below.followers.add(self)
+
+    def close(self) -> None:
+        """Nobody uses the fork any more."""
+        self.below.followers.discard(self)
+
+    def touched(self, names: Iterable[Name]) -> None:
+        self.fork_tree.own.update(names)
+
+    # Sealing
+
+    def cut(self, *, replaying: bool = False) -> Cut | None:
+        if self.batch is None:
+            return None
+        self.below.cut(replaying=replaying)
+        return super().cut(replaying=replaying)
+
+    def last_cut(self, node: Node) -> Cut | None:
+        """Of the store below: nobody else writes here."""
+        self.below.cut()
+        below = self.below.tree.nodes.get(node.id)
+        return below.last_cut if below is not None else None
+
+    def _describe(self, cutter: Cutter) -> Cut:
+        """Without rows that no version would have: nobody could decide on them.
+
+        Those are new times, and a file saved anew with the same bytes. Names that do not differ from the
+        store below are its own again.
+        """
+        cut = super()._describe(cutter)
+        assert self.batch is not None
+        rows = {(row.parent, row.name): row for row in cut.commit.rows}
+        with self.resources.engine.reading() as reader:
+            tree = self.fork_tree.recorded(reader)
+            known = {
+                name
+                for name in (*rows, *self.batch.names)
+                if self.expected.is_coming(name) or tree.is_own(*name)
+            }
+        kept = {
+            name: row for name, row in rows.items() if name in known or (row.recorded and cut.commit.changes)
+        }
+        cut.commit = replace(cut.commit, rows=list(kept.values()), used_delta=0, files_delta=0)
+        given_up = set(self.batch.names) - kept.keys() - known - cutter.deferred
+        self.fork_tree.own -= given_up
+        self.follow([name for name in given_up if name not in rows or rows[name].recorded])
+        return cut
+
+    def _writing(self, cut: Cut) -> Callable[[Writer], Version | None]:
+        apply = partial(_apply, self.below.head.number, list(self.below.coming))
+        return partial(write, cut, apply)
+
+    # Following the store below
+
+    def before_change(self, names: Sequence[Name], *, replaying: bool) -> None:
+        if self.batch is not None and any(
+            name in self.batch.names or _is_directory(self.below.tree.present(name)) for name in names
+        ):
+            self.cut(replaying=replaying)
+
+    def follow(self, names: Sequence[Name]) -> None:
+        """What comes first, what goes last: a directory that moves keeps what is in it."""
+        self._keep_count(names)
+        gone = [name for name in names if self.below.tree.present(name) is None]
+        for name in (*(name for name in names if name not in gone), *gone):
+            if name not in self.fork_tree.own:
+                self._follow(name)
+
+    def _keep_count(self, names: Sequence[Name]) -> None:
+        """What changes below under the fork's own names alone does not change how much the fork has."""
+        before, self._space_below = self._space_below, self.below.tree.space
+        if names and all(name in self.fork_tree.own for name in names):
+            self.fork_tree.used -= self._space_below[0] - before[0]
+            self.fork_tree.files -= self._space_below[1] - before[1]
+
+    def _follow(self, name: Name) -> None:
+        tree, below = self.fork_tree, self.below.tree.present(name)
+        parent, last = name
+        if below is not None and below.id in tree.nodes:
+            self._load(parent)  # it may have come here from a directory that is in memory
+        directory = tree.nodes.get(parent)
+        if parent != keys.NO_PARENT and (directory is None or directory.children is None):
+            self.tell(Unlink(parent, last, 0), 0)  # an earlier worker may have shown it
+            return
+        used, files = tree.used, tree.files
+        if below is not None:
+            node = tree.adopt(below)
+            is_own = tree.is_own(node)
+            set_name(self, name, node.entry if is_own else entry_of(below), recorded=not is_own)
+            if not is_own:
+                node.content = below.content
+        elif (before := tree.present(name)) is not None:
+            set_name(self, name, None)
+            if before.is_directory and not before.places:
+                self._drop_below(before)
+        tree.used, tree.files = used, files
+
+    def _load(self, directory: int) -> None:
+        if directory != keys.NO_PARENT:
+            with contextlib.suppress(NoEntry):  # the fork removed it
+                self.fork_tree.children(self.fork_tree.node(directory))
+
+    def _drop_below(self, directory: Node) -> None:
+        """A directory went, and what the fork had in it cannot be reached: it waits all the same."""
+        for name, node in list((directory.children or {}).items()):
+            if node.is_directory:
+                self._drop_below(node)
+            self._deferred.discard((directory.id, name))
+            set_name(self, (directory.id, name), None)
+            path = self.fork_tree.path_of(node)
+            self.remember(f"{path.decode(errors='replace')} is not shown: its directory was removed")
+
+    def stored(self, nodes: Sequence[tuple[Node, bytes]]) -> None:
+        for below, digest in nodes:
+            node = self.tree.nodes.get(below.id)
+            if node is not None and node.entry.digest == digest:
+                node.content = None
+
+    def settle(self, names: Sequence[Name]) -> None:
+        """It was decided on a version: what the log says of these names now is what the fork shows.
+
+        Call it once the store below has taken over what was approved.
+        """
+        self.cut()
+        back = []
+        with self.resources.engine.reading() as reader:
+            tree = self.fork_tree.recorded(reader)
+            for name in names:
+                if self.expected.is_coming(name):
+                    continue
+                if tree.is_own(*name):
+                    set_name(self, name, tree.lookup(*name))
+                else:
+                    self.fork_tree.own.discard(name)
+                    back.append(name)
+        self.follow(back)
+        self.fork_tree.count_anew()
+        self._space_below = self.below.tree.space
+
+
+def _is_directory(node: Node | None) -> bool:
+    return node is not None and node.is_directory
+
+
+def _apply(known: int, coming: Sequence[Cut], writer: Writer, commit: Commit) -> Version | None:
+    return forks.apply(writer, commit, _made_from(known, coming))
+
+
+def _made_from(known: int, coming: Sequence[Cut]) -> int:
+    """The newest version of the store below that a cut had seen all of.
+
+    Version `known` was its head, and `coming` were on their way, which are written before. What came another
+    way in between was not seen, and a change of the same name there has to look like one.
+    """
+    number = known
+    for cut in coming:
+        if cut.number == number + 1:
+            number = cut.number
+    return number

@@ -1,0 +1,356 @@
+"""A person decides on what waits: the store, the session that asked and everybody else follow."""
+
+import msgspec
+import pytest
+
+from engramfs.errors import Archived, Conflict, NotFound, QuotaExceeded
+from engramfs.history import catalog, log
+from engramfs.model.entry import NODE_MASK
+from engramfs.model.store import Limits
+from engramfs.model.version import Version
+from engramfs.storage.protocol import Writer
+
+from .conftest import Boot
+from .machine import STORE, Machine, Program
+
+Both = tuple[Program, Program]
+LINES = b"one\ntwo\nthree\nfour\nfive\n"
+
+
+@pytest.fixture
+async def both(machine: Machine) -> Both:
+    """Ann, who has to ask, and Bob, who writes; `file`, `other` and `directory/inner` are in version 1."""
+    bob = machine.writes("bob")
+    await bob.save("file", LINES)
+    await bob.save("other", b"other\n")
+    bob.mkdir("directory")
+    await bob.save("directory/inner", b"inner\n")
+    await machine.seal()
+    return machine.asks("ann"), bob
+
+
+def newest(machine: Machine) -> Version:
+    with machine.repository.engine.reading() as reader:
+        return next(log.versions(reader, catalog.named(reader, STORE).id))
+
+
+def node(program: Program, path: str) -> int:
+    return program.stat(path).inode & NODE_MASK
+
+
+async def test_an_approved_version_is_the_authors_own_and_says_who_approved_it(
+    machine: Machine, both: Both
+) -> None:
+    ann, bob = both
+    await ann.save("file", b"ann\n")
+    await ann.save("new", b"new\n")
+    before = node(ann, "file"), node(ann, "new")
+    await machine.seal()
+    bob.list()
+    machine.invalidator.clear()
+    await machine.approve(1)
+    version = newest(machine)
+    assert (version.number, version.author.actor, version.via, version.flags) == (
+        2,
+        "ann",
+        "approval",
+        ("approved",),
+    )
+    assert version.message == "pending 1, approved by pat: said so"
+    assert machine.changes()[1] == ["modified file", "created new"]
+    for someone in (ann, bob, machine.reads()):
+        assert (someone.read("file"), someone.read("new")) == (b"ann\n", b"new\n")
+        assert (node(someone, "file"), node(someone, "new")) == before
+    assert (bob.stat("").inode, b"new") in machine.invalidator.entries
+    assert (bob.stat("file").inode, True) in machine.invalidator.inodes
+    assert machine.pending() == [(1, "approved", ["modified file", "created new"])]
+    assert "pending 1 was approved by pat as version 2" in ann.read(".versions/status").decode()
+
+
+async def test_after_it_the_session_follows_again(machine: Machine, both: Both) -> None:
+    ann, bob = both
+    await ann.save("file", b"ann\n")
+    ann.unlink("other")
+    await machine.approve_sealed(1)
+    assert machine.live_fork(ann).fork_tree.own == set()
+    assert machine.live_fork(ann).tree.space == machine.live().tree.space
+    await bob.save("file", b"bob\n")
+    await bob.save("other", b"bob\n")
+    assert (ann.read("file"), ann.read("other")) == (b"bob\n", b"bob\n")
+    await ann.save("file", b"again\n")
+    await machine.approve_sealed(2)
+    assert bob.read("file") == b"again\n"
+
+
+async def test_what_others_did_elsewhere_is_no_conflict(machine: Machine, both: Both) -> None:
+    ann, bob = both
+    await ann.save("directory/mine", b"mine\n")
+    await machine.seal()
+    await bob.save("other", b"bob\n")
+    bob.rename("directory", "moved")
+    await bob.save("moved/theirs", b"theirs\n")
+    await machine.approve(1)
+    assert bob.list("moved") == ann.list("moved") == ["inner", "mine", "theirs"]
+    assert machine.changes()[-1] == ["created moved/mine"]
+
+
+@pytest.mark.parametrize("sealed", [True, False], ids=["sealed", "unsealed"])
+async def test_a_file_that_is_no_longer_what_it_was_is_named_and_nothing_is_changed(
+    machine: Machine, both: Both, sealed: bool
+) -> None:
+    ann, bob = both
+    await ann.save("file", b"ann\n")
+    await ann.save("new", b"ann\n")
+    ann.unlink("other")
+    if sealed:
+        await machine.seal()
+    await bob.save("file", b"bob\n")
+    await bob.save("new", b"bob\n")
+    await machine.seal()
+    with pytest.raises(Conflict, match=r"made from memory/digest/state@1; file, new is not what it was"):
+        await machine.approve(1)
+    assert machine.tree()["file"] == b"bob\n"
+    assert machine.tree()["other"] == b"other\n"
+    assert machine.pending()[0][1] == "open"
+    assert ann.read("file") == b"ann\n"
+
+
+async def test_texts_are_merged_line_by_line_when_asked_to(machine: Machine, both: Both) -> None:
+    ann, bob = both
+    await ann.save("file", LINES.replace(b"one", b"ONE"))
+    await ann.save("new", b"new\n")
+    await machine.seal()
+    await bob.save("file", LINES.replace(b"five", b"FIVE"))
+    await machine.seal()
+    await machine.approve(1, merge=True)
+    merged = LINES.replace(b"one", b"ONE").replace(b"five", b"FIVE")
+    assert ann.read("file") == bob.read("file") == machine.tree()["file"] == merged
+    assert newest(machine).author.actor == "ann"
+    assert machine.changes()[-1] == ["modified file", "created new"]
+    assert machine.live_fork(ann).fork_tree.own == set()
+
+
+async def test_what_cannot_be_merged_is_refused_whole(machine: Machine, both: Both) -> None:
+    ann, bob = both
+    await ann.save("file", LINES.replace(b"one", b"ann"))
+    await ann.save("other", b"ann\n")
+    await machine.seal()
+    await bob.save("file", LINES.replace(b"one", b"bob"))
+    await machine.seal()
+    with pytest.raises(Conflict, match="file cannot be merged"):
+        await machine.approve(1, merge=True)
+    assert machine.tree()["other"] == b"other\n"
+
+
+async def test_what_another_made_the_same_of_is_no_conflict(machine: Machine, both: Both) -> None:
+    ann, bob = both
+    await ann.save("file", b"same\n")
+    await machine.seal()
+    await bob.save("file", b"same\n")
+    decided = await machine.approve(1)
+    assert decided.version is None
+    assert decided.pending.result == 2
+    await bob.save("file", b"bob\n")
+    assert ann.read("file") == b"bob\n"
+
+
+async def test_what_builds_on_an_open_one_waits_for_it(machine: Machine, both: Both) -> None:
+    ann, _ = both
+    ann.mkdir("made")
+    await machine.seal()
+    await ann.save("made/file", b"1\n")
+    await machine.seal()
+    await ann.save("made/file", b"2\n")
+    await machine.seal()
+    await ann.save("other", b"ann\n")
+    await machine.seal()
+    with pytest.raises(Conflict, match=r"pending 2 of .* builds on pending 1, still open"):
+        await machine.approve(2)
+    with pytest.raises(Conflict, match=r"pending 3 of .* builds on pending 1 and 2, still open"):
+        await machine.approve(3)
+    await machine.approve(4)
+    for number in (1, 2, 3):
+        await machine.approve(number)
+        assert ann.read("made/file") == b"2\n"
+    assert machine.tree()["made/file"] == b"2\n"
+    assert [state for _, state, _ in machine.pending()] == ["approved"] * 4
+    with pytest.raises(Conflict, match=r"pending 4 .* was approved by pat already"):
+        await machine.approve(4)
+    with pytest.raises(NotFound):
+        await machine.approve(5)
+
+
+async def test_a_rejected_change_is_gone_from_the_session_and_stays_readable(
+    machine: Machine, both: Both
+) -> None:
+    ann, bob = both
+    await ann.save("file", b"ann\n")
+    ann.unlink("other")
+    ann.mkdir("made")
+    await ann.save("made/file", b"made\n")
+    await machine.seal()
+    ann.list("made")
+    machine.invalidator.clear()
+    await machine.reject(1)
+    assert ann.list() == ["directory", "file", "other"]
+    assert ann.read("file") == LINES
+    assert (ann.stat("").inode, b"made") in machine.invalidator.entries
+    assert (ann.stat("file").inode, True) in machine.invalidator.inodes
+    assert "pending 1 was rejected by pat: said so" in ann.read(".versions/status").decode()
+    assert machine.versions()[-1].number == 1
+    fork = machine.live_fork(ann).store
+    assert machine.fork_tree(fork, 1)["made/file"] == b"made\n"
+    await bob.save("file", b"bob\n")
+    assert ann.read("file") == b"bob\n"
+    await ann.save("file", b"again\n")
+    await machine.approve_sealed(2)
+    assert bob.read("file") == b"again\n"
+
+
+async def test_a_rejected_change_stays_in_view_while_a_later_one_builds_on_it(
+    machine: Machine, both: Both
+) -> None:
+    ann, _ = both
+    await ann.save("file", b"1\n")
+    await ann.save("other", b"ann\n")
+    await machine.seal()
+    await ann.save("file", b"2\n")
+    await machine.seal()
+    await machine.reject(1)
+    assert (ann.read("file"), ann.read("other")) == (b"2\n", b"ann\n")
+    assert "still shown: a later change builds on it" in ann.read(".versions/status").decode()
+    with pytest.raises(Conflict, match="file is not what it was"):
+        await machine.approve(2)
+    await machine.reject(2)
+    assert (ann.read("file"), ann.read("other")) == (LINES, b"other\n")
+
+
+async def test_a_rejected_change_leaves_the_older_one_that_still_waits(machine: Machine, both: Both) -> None:
+    ann, bob = both
+    await ann.save("file", b"1\n")
+    await machine.seal()
+    ann.unlink("file")
+    await machine.seal()
+    await machine.reject(2)
+    assert ann.read("file") == b"1\n"
+    await machine.approve(1)
+    assert bob.read("file") == b"1\n"
+    assert machine.live_fork(ann).fork_tree.own == set()
+
+
+async def test_what_was_changed_after_it_was_offered_stays(machine: Machine, both: Both) -> None:
+    ann, bob = both
+    await ann.save("file", b"1\n")
+    await machine.seal()
+    await ann.save("file", b"2\n")
+    await machine.approve(1)
+    assert (ann.read("file"), bob.read("file")) == (b"2\n", b"1\n")
+    await machine.approve(2)
+    assert bob.read("file") == b"2\n"
+
+
+async def test_hard_links_and_moved_directories_become_what_they_are_in_the_fork(
+    machine: Machine, both: Both
+) -> None:
+    ann, bob = both
+    ann.link("file", "directory/link")
+    ann.rename("directory", "moved")
+    await ann.save("moved/link", b"ann\n")
+    await machine.approve_sealed(1)
+    assert bob.read("file") == bob.read("moved/link") == b"ann\n"
+    assert bob.stat("file").links == 2
+    assert node(bob, "file") == node(bob, "moved/link") == node(ann, "file")
+    ann.unlink("file")
+    await machine.approve_sealed(2)
+    assert bob.stat("moved/link").links == 1
+
+
+async def test_a_directory_that_is_not_empty_any_more_is_not_removed(machine: Machine, both: Both) -> None:
+    ann, bob = both
+    ann.unlink("directory/inner")
+    ann.rmdir("directory")
+    await machine.seal()
+    await bob.save("directory/new", b"new\n")
+    with pytest.raises(Conflict, match="directory/new"):
+        await machine.approve(1)
+    bob.unlink("directory/new")
+    await machine.approve(1)
+    assert not bob.exists("directory")
+
+
+async def test_two_directories_do_not_come_to_lie_in_each_other(machine: Machine, both: Both) -> None:
+    ann, bob = both
+    bob.mkdir("second")
+    await machine.seal()
+    ann.rename("directory", "second/directory")
+    await machine.seal()
+    bob.rename("second", "directory/second")
+    with pytest.raises(Conflict, match="directory"):
+        await machine.approve(1)
+    assert bob.list("directory") == ["inner", "second"]
+
+
+async def test_a_directory_that_is_gone_is_named(machine: Machine, both: Both) -> None:
+    ann, bob = both
+    await ann.save("directory/mine", b"mine\n")
+    await machine.seal()
+    bob.unlink("directory/inner")
+    bob.rmdir("directory")
+    with pytest.raises(Conflict, match="directory/mine is not what it was"):
+        await machine.approve(1)
+
+
+async def test_quota_and_archive_count_when_it_is_approved(machine: Machine) -> None:
+    machine.create_store("memory/digest/small", limits=Limits(quota=100))
+    ann, bob = machine.asks("ann", "memory/digest/small"), machine.writes("bob", "memory/digest/small")
+    await ann.save("mine", b"a" * 60)
+    await machine.seal()
+    await bob.save("theirs", b"b" * 60)
+    with pytest.raises(QuotaExceeded, match="over its quota"):
+        await machine.approve(1, "memory/digest/small")
+    bob.unlink("theirs")
+    await machine.seal()
+
+    def archive(writer: Writer) -> None:
+        store = catalog.named(writer, "memory/digest/small")
+        catalog.put(writer, msgspec.structs.replace(store, archived=True))
+
+    machine.repository.transact(archive)
+    with pytest.raises(Archived):
+        await machine.approve(1, "memory/digest/small")
+
+
+async def test_who_overwrites_what_another_wrote_meanwhile_is_flagged(machine: Machine, both: Both) -> None:
+    ann, bob = both
+    mine = ann.open("file", truncate=True)
+    await mine.write(b"ann\n")
+    await bob.save("file", b"bob\n")
+    await mine.close()
+    await machine.approve_sealed(1)
+    version = newest(machine)
+    assert version.flags == ("approved", "concurrent")
+    assert version.overwrites == (2,)
+
+
+async def test_decisions_are_there_after_a_crash(boot: Boot, machine: Machine, both: Both) -> None:
+    ann, _ = both
+    fork = machine.live_fork(ann).store.id
+    for path in ("file", "other", "directory/inner"):
+        await ann.save(path, b"ann\n")
+        await machine.seal()
+    await machine.approve(1)
+    await machine.reject(2)
+    machine.crash()
+    again = await boot(state=machine.state)
+    ann, bob = again.asks("ann", fork=fork), again.writes("bob")
+    assert [ann.read(path) for path in ("file", "other", "directory/inner")] == [
+        b"ann\n",
+        b"other\n",
+        b"ann\n",
+    ]
+    await bob.save("file", b"bob\n")
+    await again.seal()
+    await again.approve(3)
+    assert bob.read("directory/inner") == b"ann\n"
+    for version, expected in ((1, b"other\n"), (2, b"ann\n"), (3, b"ann\n")):
+        assert again.fork_tree(again.live_fork(ann).store, version)["other"] == expected
