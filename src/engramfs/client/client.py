@@ -96,7 +96,7 @@ class Client:
         """
         from engramfs.history.tree import walk
 
-        with self._tree(store, version) as (_, _, tree):
+        with self.tree(store, version) as (_, _, tree):
             return [
                 File(printable(path), entry.size, entry.digest.hex(), entry.mtime)
                 for path, entry in walk(tree, raw(under))
@@ -108,7 +108,7 @@ class Client:
         from engramfs.history.tree import resolve
         from engramfs.storage import blobs
 
-        with self._tree(store, version) as (reader, number, tree):
+        with self.tree(store, version) as (reader, number, tree):
             entry = resolve(tree, raw(path))
             if entry is None:
                 raise NotFound(f"{path} is not in {store}@{number}")
@@ -118,7 +118,8 @@ class Client:
             return FileContent(store, path, number, entry.digest.hex(), content)
 
     @contextlib.contextmanager
-    def _tree(self, store: str, version: int | None) -> "Iterator[tuple[Reader, int, Tree]]":
+    def tree(self, store: str, version: int | None = None) -> "Iterator[tuple[Reader, int, Tree]]":
+        """A store's tree at its head or at a version, with the transaction and the version's number."""
         from engramfs.history import catalog
         from engramfs.history.tree import tree_at
 

@@ -1,0 +1,6 @@
+"""engramfs as a part of other libraries. Each module needs the extra of its name, and says so without it.
+
+anthropic    the memory tool of the Anthropic SDK, sync and async
+deepagents   a backend for deepagents
+mcp          a server of the Model Context Protocol
+"""

@@ -1,0 +1,14 @@
+"""What agents without a shell do with stores: tools, free of any transport or SDK.
+
+offered          which tools a session is offered: name, arguments, description
+call             a tool's call: arguments checked, errors with a code
+
+reach            what a session may read and write, by short names
+context_files    list_context_files, read_context_file, write_context
+records          memory_add, memory_update, memory_delete: one file each
+record_search    memory_search, memory_task_wait, and what memory_add finds alike
+memory           the tool `memory` of the Anthropic API: six commands on paths
+memory_paths     where those paths lead
+memory_text      the texts that models read
+prompt           what an agent is told about all of it
+"""

@@ -1,0 +1,111 @@
+"""The context tools: files of the stores to which a session may write, one call one version.
+
+They read the present of a store; a mount of the same session may show an older version of it.
+"""
+
+from typing import Any, Literal
+
+import msgspec
+
+from engramfs.client import Attachment
+from engramfs.errors import Unsupported, UsageError
+from engramfs.model.file_edit import Append, Create, Delete, Edit, EditLimits, Overwrite
+from engramfs.model.names import printable
+from engramfs.tools.reach import Reach, short_name, shown_version
+
+Answer = dict[str, Any]
+
+
+class ListContextFiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    context: str | None = None
+
+
+class ReadContextFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    context: str
+    path: str
+
+
+class FileChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One file of a call. What a mode needs beside its path is checked by `as_edit`."""
+
+    path: str
+    mode: Literal["create", "append", "edit", "overwrite", "delete"]
+    content: str | None = None
+    old_text: str | None = None
+    new_text: str | None = None
+    expected_sha256: str | None = None
+
+
+class WriteContext(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    context: str
+    files: tuple[FileChange, ...]
+    message: str = ""
+
+
+class ContextFiles:
+    """`limits` bound what one call may write."""
+
+    def __init__(self, reach: Reach, limits: EditLimits | None = None) -> None:
+        self._reach = reach
+        self._limits = limits or EditLimits()
+
+    def list_context_files(self, asked: ListContextFiles) -> Answer:
+        self._reach.refresh()
+        wanted = self._reach.writable()
+        if asked.context is not None:
+            wanted = [self._reach.named(asked.context)]
+        return {"contexts": [self._described(each) for each in wanted]}
+
+    def _described(self, attachment: Attachment) -> Answer:
+        client, version = self._reach.client, shown_version(attachment)
+        store = client.store(attachment.store)
+        files = client.files(store.name, version, attachment.inside)
+        return {
+            "slug": short_name(attachment),
+            "name": store.name,
+            "description": store.description,
+            "access": attachment.access,
+            "version": store.version if version is None else version,
+            "files": [{"path": each.path, "size": each.size, "sha256": each.sha256} for each in files],
+        }
+
+    def read_context_file(self, asked: ReadContextFile) -> Answer:
+        self._reach.refresh()
+        attachment = self._reach.named(asked.context)
+        path = f"{attachment.inside}/{asked.path}" if attachment.inside else asked.path
+        read = self._reach.client.read(attachment.store, path, shown_version(attachment))
+        return {
+            "context": short_name(attachment),
+            "path": asked.path,
+            "content": as_text(read.content, asked.path),
+            "sha256": read.sha256,
+            "version": read.version,
+        }
+
+    def write_context(self, asked: WriteContext) -> Answer:
+        attachment = self._reach.writable_named(asked.context)
+        edits = [as_edit(each) for each in asked.files]
+        written = self._reach.session.edit(attachment.store, edits, asked.message, self._limits)
+        return {
+            "context": short_name(attachment),
+            "version": written.version,
+            "changed": written.changed,
+            "files": [{"path": each.path, "sha256": each.sha256} for each in written.files],
+        }
+
+
+def as_edit(change: FileChange) -> Create | Append | Edit | Overwrite | Delete:
+    """Raises `UsageError` when the mode needs what is not there, or has no use for what is."""
+    given = {key: value for key, value in msgspec.structs.asdict(change).items() if value is not None}
+    try:
+        return msgspec.convert(given, Create | Append | Edit | Overwrite | Delete)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{change.path}: mode {change.mode}: {error}") from error
+
+
+def as_text(content: bytes, path: str) -> str:
+    """Raises `Unsupported` for what is not UTF-8: an agent cannot read it, and must not write it back."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise Unsupported(f"{printable(path.encode())} is not text; read it in a mount") from None

@@ -1,0 +1,240 @@
+"""The tool `memory` of the Anthropic API (`memory_20250818`) over a session: six commands on paths.
+
+Each command that changes something is one version. A file that another author changed between our look and
+our write is looked at again.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from engramfs.errors import AlreadyExists, NotFound, Stale, UsageError
+from engramfs.history.tree import Tree, resolve
+from engramfs.model.entry import ROOT_NODE, Entry, Kind
+from engramfs.model.file_edit import Create, Delete, EditLimits, FileEdit, Overwrite, Rename
+from engramfs.model.names import printable
+from engramfs.storage import blobs
+from engramfs.tools import memory_text as text
+from engramfs.tools.memory_paths import ROOT, Location, MemoryFailure, locate, organisation
+from engramfs.tools.reach import ORG_MEMORY, Reach, shown_version
+
+LIMITS = EditLimits(max_file_size=2 << 20)  # the store's own limit holds beside it
+_ATTEMPTS = 5
+_DEPTH = 2  # levels of a directory that are shown
+
+
+class MemoryCommand(msgspec.Struct, frozen=True):
+    """A command as it comes from a model; `Memory.run` says what each needs."""
+
+    command: Literal["view", "create", "str_replace", "insert", "delete", "rename"]
+    path: str | None = None
+    view_range: tuple[int, ...] | None = None
+    file_text: str | None = None
+    old_str: str | None = None
+    new_str: str | None = None
+    insert_line: int | None = None
+    insert_text: str | None = None
+    old_path: str | None = None
+    new_path: str | None = None
+
+
+class Memory:
+    """The six commands. What is not done is a `MemoryFailure`, whose message is for the model."""
+
+    def __init__(self, reach: Reach) -> None:
+        self._reach = reach
+
+    def run(self, asked: MemoryCommand) -> str:
+        """Raises `UsageError` for an argument that is missing."""
+        match asked.command:
+            case "view":
+                return self.view(_given(asked.path, "path"), asked.view_range)
+            case "create":
+                return self.create(_given(asked.path, "path"), _given(asked.file_text, "file_text"))
+            case "str_replace":
+                old = _given(asked.old_str, "old_str")
+                return self.str_replace(_given(asked.path, "path"), old, asked.new_str or "")
+            case "insert":
+                line = asked.insert_line
+                if line is None:
+                    raise UsageError("insert needs insert_line")
+                return self.insert(_given(asked.path, "path"), line, _given(asked.insert_text, "insert_text"))
+            case "delete":
+                return self.delete(_given(asked.path, "path"))
+            case "rename":
+                return self.rename(_given(asked.old_path, "old_path"), _given(asked.new_path, "new_path"))
+
+    # Looking
+
+    def view(self, path: str, view_range: tuple[int, ...] | None = None) -> str:
+        self._reach.refresh()
+        shown = path.rstrip("/") or path
+        location = locate(self._reach, path)
+        if location.entry is None:
+            raise MemoryFailure(text.missing(path))
+        if location.entry.kind is Kind.DIRECTORY:
+            return text.directory(shown, self._listing(shown, location))
+        lines = self._content(location, path)[1].split("\n")
+        if len(lines) > text.MAX_LINES:
+            raise MemoryFailure(text.too_many_lines(path))
+        first, last = 0, len(lines)
+        if view_range is not None and len(view_range) == 2:
+            first = max(1, view_range[0]) - 1
+            last = len(lines) if view_range[1] == -1 else view_range[1]
+        return text.file(path, lines[first:last], first + 1)
+
+    def _listing(self, shown: str, location: Location) -> list[tuple[int, str]]:
+        attachment = location.attachment
+        with self._reach.client.tree(attachment.store, shown_version(attachment)) as (_, _, tree):
+            assert location.entry is not None
+            items = list(_below(tree, location.entry, shown, 1))
+        if shown == ROOT and organisation(self._reach) is not None:
+            items.append((0, f"{ORG_MEMORY}/"))
+        return items
+
+    def _content(self, location: Location, path: str) -> tuple[str, str]:
+        """The digest and the text of a file."""
+        attachment = location.attachment
+        with self._reach.client.tree(attachment.store, shown_version(attachment)) as (reader, _, tree):
+            entry = resolve(tree, location.path)
+            if entry is None:
+                raise MemoryFailure(text.missing(path))
+            if entry.kind is not Kind.FILE:
+                raise MemoryFailure(f"The path {path} is not a file.")
+            content = blobs.read(reader, entry.digest, entry.size)
+        try:
+            return entry.digest.hex(), content.decode()
+        except UnicodeDecodeError:
+            raise MemoryFailure(f"The file {path} is not text.") from None
+
+    # Changing
+
+    def create(self, path: str, file_text: str) -> str:
+        location = self._found(path)
+        if location.entry is not None or location.is_root:
+            raise MemoryFailure(text.exists(path))
+        try:
+            self._write(location, path, Create(printable(location.path), file_text))
+        except AlreadyExists:
+            raise MemoryFailure(text.exists(path)) from None
+        return f"File created successfully at: {path}"
+
+    def str_replace(self, path: str, old_str: str, new_str: str) -> str:
+        def change(content: str) -> tuple[str, str]:
+            at = content.find(old_str) if old_str else -1
+            if at < 0:
+                raise MemoryFailure(text.not_found(old_str, path))
+            if content.count(old_str) > 1:
+                raise MemoryFailure(text.not_unique(old_str, _lines_of(content, old_str)))
+            changed = content.replace(old_str, new_str)
+            return changed, text.edited(changed.split("\n"), content.count("\n", 0, at))
+
+        return self._change(path, text.missing(path), change)
+
+    def insert(self, path: str, insert_line: int, insert_text: str) -> str:
+        def change(content: str) -> tuple[str, str]:
+            lines = content.split("\n")
+            if lines[-1] == "":
+                lines.pop()
+            if not 0 <= insert_line <= len(lines):
+                raise MemoryFailure(text.bad_line(insert_line, len(lines)))
+            lines.insert(insert_line, insert_text.rstrip("\n"))
+            return "\n".join(lines).removesuffix("\n") + "\n", f"The file {path} has been edited."
+
+        return self._change(path, text.missing_error(path), change)
+
+    def _change(self, path: str, missing: str, change: Callable[[str], tuple[str, str]]) -> str:
+        """Write what `change` makes of a file's text, as the file is at that moment; `change`'s answer."""
+        for _ in range(_ATTEMPTS):
+            location = self._found(path)
+            if location.entry is None:
+                raise MemoryFailure(missing)
+            digest, before = self._content(location, path)
+            after, answer = change(before)
+            try:
+                self._write(location, path, Overwrite(printable(location.path), after, digest))
+            except Stale:
+                continue
+            return answer
+        raise MemoryFailure(
+            f"Error: The file {path} is being changed by others all the time. Please try again"
+        )
+
+    def delete(self, path: str) -> str:
+        location = self._found(path)
+        if location.is_root:
+            raise MemoryFailure(f"Cannot delete the {ROOT} directory itself")
+        try:
+            self._write(location, path, Delete(printable(location.path), recursive=True))
+        except NotFound:
+            raise MemoryFailure(text.missing_error(path)) from None
+        return f"Successfully deleted {path}"
+
+    def rename(self, old_path: str, new_path: str) -> str:
+        old, new = self._found(old_path), self._found(new_path)
+        if old.is_root:
+            raise MemoryFailure(f"Cannot rename the {ROOT} directory itself")
+        if new.entry is not None:
+            raise MemoryFailure(text.destination_exists(new_path))
+        if old.attachment.store != new.attachment.store:
+            raise MemoryFailure(f"Error: {new_path} is in another memory than {old_path}")
+        try:
+            self._write(old, old_path, Rename(printable(old.path), printable(new.path)))
+        except NotFound:
+            raise MemoryFailure(text.missing_error(old_path)) from None
+        except AlreadyExists:
+            raise MemoryFailure(text.destination_exists(new_path)) from None
+        return f"Successfully renamed {old_path} to {new_path}"
+
+    def clear(self) -> str:
+        """Remove everything, as one version."""
+        self._reach.refresh()
+        store = self._reach.memory().store
+        with self._reach.client.tree(store) as (_, _, tree):
+            names = [printable(name) for name, _ in tree.children(ROOT_NODE)]
+        if names:
+            limits = EditLimits(max_files=len(names))
+            self._reach.session.edit(store, [Delete(name, recursive=True) for name in names], limits=limits)
+        return "All memory cleared"
+
+    def _found(self, path: str) -> Location:
+        self._reach.refresh()
+        return locate(self._reach, path)
+
+    def _write(self, location: Location, path: str, edit: FileEdit) -> None:
+        if not location.attachment.writable:
+            raise MemoryFailure(f"Error: {path} is read-only")
+        self._reach.session.edit(location.attachment.store, [edit], limits=LIMITS)
+
+
+def _below(tree: Tree, directory: Entry, shown: str, depth: int) -> list[tuple[int, str]]:
+    """Size and path of what is in a directory: sorted, without what is hidden and without links."""
+    found: list[tuple[int, str]] = []
+    for name, entry in tree.children(directory.node):
+        path = f"{shown}/{printable(name)}"
+        if name.startswith(b".") or entry.kind is Kind.SYMLINK:
+            continue
+        if entry.kind is Kind.FILE:
+            found.append((entry.size, path))
+            continue
+        found.append((0, f"{path}/"))
+        if depth < _DEPTH:
+            found.extend(_below(tree, entry, path, depth + 1))
+    return found
+
+
+def _lines_of(content: str, old: str) -> list[int]:
+    """The number of the line in which each occurrence begins."""
+    lines: list[int] = []
+    at = content.find(old)
+    while at >= 0:
+        lines.append(content.count("\n", 0, at) + 1)
+        at = content.find(old, at + 1)
+    return lines
+
+
+def _given(value: str | None, name: str) -> str:
+    if value is None:
+        raise UsageError(f"this command needs {name}")
+    return value

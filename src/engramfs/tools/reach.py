@@ -1,0 +1,83 @@
+"""What a session may read and write, by the short names under which tools speak of stores.
+
+Nothing outside of the session's attachments is ever looked at, and a pinned attachment is read at its pin.
+"""
+
+from collections.abc import Iterator
+
+from engramfs.client import Attachment, Client, Session
+from engramfs.errors import NotFound, ReadOnly, UsageError
+
+USER_MEMORY = "/memories/user"  # where the memory of the session's actor is
+ORG_MEMORY = "/memories/org"
+_CONTEXT, _MEMORY, _MEMORIES = "/mnt/context/contexts/", "/mnt/memory/", "/memories/"
+
+
+class Reach:
+    """The stores of `session`. `refresh` first: a session may have been switched since the last call."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    @property
+    def client(self) -> Client:
+        return self.session.client
+
+    def refresh(self) -> None:
+        self.session.refresh()
+
+    def __iter__(self) -> Iterator[Attachment]:
+        return iter(self.session.attachments)
+
+    def writable(self) -> list[Attachment]:
+        """The attachments to which the session may write, each store once."""
+        stores = {each.store: each for each in self if each.writable and not each.inside}
+        return list(stores.values())
+
+    def at(self, path: str) -> Attachment | None:
+        """The attachment at a path of the session."""
+        return next((each for each in self if each.path == path), None)
+
+    def memory(self) -> Attachment:
+        """The memory of the session's actor. Raises `NotFound` where the agent has none, and `ReadOnly`."""
+        found = self.at(USER_MEMORY)
+        if found is None:
+            raise NotFound("this session has no memory of its own; its agent's scoping is none")
+        if not found.writable:
+            raise ReadOnly("the memory of this session is read-only")
+        return found
+
+    def named(self, context: str) -> Attachment:
+        """The attachment that a tool calls `context`: by its short name, or by its store's.
+
+        Raises `NotFound`, and `UsageError` for a short name of two stores.
+        """
+        found = {each.store: each for each in self if context in (short_name(each), each.store)}
+        exact = found.get(context)
+        if exact is not None or len(found) == 1:
+            return exact or next(iter(found.values()))
+        if found:
+            raise UsageError(f"{context} may be {' or '.join(sorted(found))}; give the whole name")
+        known = ", ".join(sorted({short_name(each) for each in self}))
+        raise NotFound(f"there is no context {context} here; there are {known}")
+
+    def writable_named(self, context: str) -> Attachment:
+        """The same, if the session may write to it. Raises `ReadOnly` too."""
+        found = self.named(context)
+        writable = [each for each in self.writable() if each.store == found.store]
+        if not writable:
+            raise ReadOnly(f"{context} is read-only here; nothing was written")
+        return writable[0]
+
+
+def short_name(attachment: Attachment) -> str:
+    """`handbook` of `/mnt/context/contexts/handbook`, `state` of `/mnt/memory/state`, `user`, `org`."""
+    for prefix in (_CONTEXT, _MEMORY, _MEMORIES):
+        if attachment.path.startswith(prefix):
+            return attachment.path.removeprefix(prefix)
+    return attachment.path.strip("/")
+
+
+def shown_version(attachment: Attachment) -> int | None:
+    """The version that the session sees; None is the head."""
+    return None if attachment.live else attachment.version
