@@ -159,7 +159,7 @@ class Machine:
         if not fork:
             fork = self.repository.transact(
                 lambda writer: forks.create(
-                    writer, catalog.named(writer, store), 1_700_000_000 * 10**9, actor
+                    writer, catalog.named(writer, store), 1_700_000_000 * 10**9, forks.owner_of(actor)
                 )
             ).id
         author = Author("agent", agent="digest", actor=actor, session=actor)

@@ -354,3 +354,28 @@ async def test_decisions_are_there_after_a_crash(boot: Boot, machine: Machine, b
     assert bob.read("directory/inner") == b"ann\n"
     for version, expected in ((1, b"other\n"), (2, b"ann\n"), (3, b"ann\n")):
         assert again.fork_tree(again.live_fork(ann).store, version)["other"] == expected
+
+
+async def test_what_waits_is_a_whole_tree_below_versions_for_its_session_and_for_people(
+    machine: Machine, both: Both
+) -> None:
+    ann, bob = both
+    await ann.save("directory/mine", b"mine\n")
+    ann.unlink("other")
+    await machine.seal()
+    await bob.save("file", b"bob\n")
+    assert ann.list(".versions") == ["1", "latest", "log", "pending", "status"]
+    assert ann.list(".versions/pending") == ["1"]
+    assert ann.list(".versions/pending/1") == ["directory", "file"]
+    assert ann.read(".versions/pending/1/directory/mine") == b"mine\n"
+    assert ann.read(".versions/pending/1/file") == LINES
+    for other in (bob, machine.reads(), machine.asks("eve")):
+        assert other.list(".versions/pending") == []
+        assert not other.exists(".versions/pending/1")
+    people = Program(machine.filesystem, machine.filesystem.waiting_view(STORE))
+    assert people.list() == ["1"]
+    assert people.list("1") == ["directory", "file"]
+    await machine.reject(1)
+    assert people.list() == ann.list(".versions/pending") == []
+    assert ann.read(".versions/pending/1/directory/mine") == b"mine\n"
+    assert not ann.exists(".versions/pending/2")

@@ -26,7 +26,7 @@ async def ann(machine: Machine) -> Program:
 async def test_it_is_never_listed_and_always_there(machine: Machine, ann: Program) -> None:
     for program in (ann, machine.reads(), machine.reads_version(1)):
         assert program.list() == ["file"]
-        assert program.list(".versions") == ["1", "2", "3", "latest", "log", "status"]
+        assert program.list(".versions") == ["1", "2", "3", "latest", "log", "pending", "status"]
     ann.mkdir("directory")
     with pytest.raises(NoEntry):
         ann.stat("directory/.versions")
@@ -127,7 +127,7 @@ def ann_create(program: Program, path: str) -> None:
 
 async def test_it_is_there_before_the_first_version(machine: Machine) -> None:
     reader = machine.reads()
-    assert reader.list(".versions") == ["log", "status"]
+    assert reader.list(".versions") == ["log", "pending", "status"]
     assert reader.read(".versions/log") == b""
     with pytest.raises(NoEntry):
         reader.stat(".versions/1")
@@ -141,7 +141,7 @@ async def test_only_the_newest_thousand_are_listed_and_all_can_be_entered(machin
         machine.live().cut()
     await machine.seal()
     names = ann.list(".versions")
-    assert len(names) == LISTED + 3
+    assert len(names) == LISTED + 4
     assert "5" not in names
     assert "6" in names
     assert ann.read(".versions/2/file") == b"1"

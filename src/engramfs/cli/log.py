@@ -53,6 +53,7 @@ class _Asked(msgspec.Struct):
 @click.option("--follow", is_flag=True, help="The file at PATH under its earlier names as well.")
 @click.option("--stat", is_flag=True, help="With how many lines came and went in each file.")
 @click.option("-p", "--patch", is_flag=True, help="With the lines themselves.")
+@click.option("--pending", is_flag=True, help="Only what waits for approval: see engramfs pending.")
 @click.option("--watch", is_flag=True, help="Wait, and show versions as they are sealed.")
 @no_pager
 @pass_invocation
@@ -65,6 +66,9 @@ def command(invocation: Invocation, /, reference: str, path: str | None, **optio
     from engramfs.cli.version_printing import VersionPrinter
     from engramfs.history import catalog
 
+    if options.pop("pending"):
+        _print_pending(invocation, reference)
+        return
     asked = _Asked(**options)
     with offline.reading(invocation) as repository, paged(invocation, unless=asked.no_pager or asked.watch):
         wanted = with_path(refer(repository, reference), path)
@@ -80,6 +84,14 @@ def command(invocation: Invocation, /, reference: str, path: str | None, **optio
 
             _check_watchable(wanted, selection)
             watch(repository.engine, store, selection, newest, asked.limit, printer)
+
+
+def _print_pending(invocation: Invocation, reference: str) -> None:
+    from engramfs.cli.pending_printing import print_list
+    from engramfs.history import catalog
+
+    with offline.reading(invocation) as repository, repository.engine.reading() as reader:
+        print_list(invocation, reader, catalog.named(reader, refer(repository, reference).store))
 
 
 def _selection(asked: _Asked, wanted: "Reference") -> "Selection":

@@ -8,10 +8,12 @@ from engramfs.cli import offline
 from engramfs.cli.arguments import now, store_argument
 from engramfs.cli.command import LazyGroup
 from engramfs.cli.invocation import Invocation, pass_invocation
+from engramfs.cli.pager import no_pager, paged
 from engramfs.errors import NotFound, UsageError
+from engramfs.model.names import raw
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from engramfs.history.approval import Decided
     from engramfs.history.repository import Repository
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from engramfs.storage.protocol import Reader, Writer
 
 Document = dict[str, Any]
-_COLOURS = {"open": "yellow", "approved": "green", "rejected": "red"}
 
 
 @click.group("pending", cls=LazyGroup, short_help="What waits for approval: list, show, approve, reject.")
@@ -41,41 +42,10 @@ number_argument = click.argument("number", required=False, type=click.IntRange(m
 @pass_invocation
 def list_pending(invocation: Invocation, /, name: str, every: bool) -> None:
     """List what is open for STORE, oldest first."""
+    from engramfs.cli.pending_printing import print_list
+
     with offline.reading(invocation) as repository, repository.engine.reading() as reader:
         print_list(invocation, reader, _named(reader, name), every=every)
-
-
-def print_list(invocation: Invocation, reader: "Reader", store: "Store", *, every: bool = False) -> None:
-    """What is open for a store, oldest first, or all that ever was."""
-    from engramfs.history import pending
-
-    found: Iterable[Pending] = (
-        pending.every(reader, store.id) if every else (each for _, each in pending.waiting(reader, store.id))
-    )
-    if invocation.json:
-        invocation.output.document([pending.describe(reader, store, each) for each in found])
-        return
-    for each in found:
-        _print_line(invocation, reader, each)
-
-
-def _print_line(invocation: Invocation, reader: "Reader", pending: "Pending") -> None:
-    from engramfs.cli.versions import local_time, summary
-    from engramfs.history import catalog, log
-
-    version = log.version(reader, catalog.get(reader, pending.fork), pending.version)
-    shown = [
-        change for _, change in zip(range(3), log.changes(reader, pending.fork, version.number), strict=False)
-    ]
-    invocation.output.line(
-        (f"{pending.number:>4}", "yellow"),
-        (f"{pending.state:<8}", _COLOURS[pending.state]),
-        f"on @{pending.base}",
-        local_time(version.time),
-        (version.author.label(), "cyan"),
-        *summary(version, shown),
-        pending.reason,
-    )
 
 
 @command.command("show")
@@ -85,39 +55,36 @@ def _print_line(invocation: Invocation, reader: "Reader", pending: "Pending") ->
 @pass_invocation
 def show(invocation: Invocation, /, name: str, number: int | None, path: str | None) -> None:
     """Show a pending version of STORE and its changes; with PATH the file or directory as it would be."""
-    from engramfs.model.names import raw
+    from engramfs.cli.pending_printing import print_one, print_path
 
     with offline.reading(invocation) as repository, repository.engine.reading() as reader:
         store, pending = _find(reader, name, number)
-        if path is not None:
-            _show_path(invocation, reader, pending, raw(path).strip(b"/"))
-        elif invocation.json:
-            invocation.output.document(_describe(reader, store, pending))
+        if path is None:
+            print_one(invocation, reader, store, pending)
         else:
-            _show(invocation, reader, store, pending)
+            print_path(invocation, reader, pending, raw(path).strip(b"/"))
 
 
-def _show(invocation: Invocation, reader: "Reader", store: "Store", pending: "Pending") -> None:
-    from engramfs.cli.versions import print_version
-    from engramfs.history import catalog, log
-    from engramfs.history.pending import line
+@command.command("diff")
+@store_argument
+@number_argument
+@click.argument("path", required=False)
+@click.option("--stat", is_flag=True, help="Only how many lines come and go in each file.")
+@no_pager
+@pass_invocation
+def diff(
+    invocation: Invocation, /, name: str, number: int | None, path: str | None, stat: bool, no_pager: bool
+) -> None:
+    """Show what a pending version of STORE would change, against what it was made from."""
+    from engramfs.cli.pending_printing import print_differences
 
-    output = invocation.output
-    output.line((f"pending {pending.number} of {store.name}", "yellow"), f"made from @{pending.base}")
-    output.line("state  ", (line(pending), _COLOURS[pending.state]))
-    version = log.version(reader, catalog.get(reader, pending.fork), pending.version)
-    changes = log.changes(reader, pending.fork, pending.version)
-    print_version(output, f"{store.name} pending {pending.number}", version, changes)
-
-
-def _show_path(invocation: Invocation, reader: "Reader", pending: "Pending", path: bytes) -> None:
-    from engramfs.cli.show import show_entry
-    from engramfs.history import catalog
-    from engramfs.history.tree import version_tree
-
-    tree = version_tree(reader, catalog.get(reader, pending.fork), pending.version)
-    where = f"pending {pending.number}"
-    show_entry(invocation, reader, tree, path, where, "engramfs pending show lists what it changes")
+    with (
+        offline.reading(invocation) as repository,
+        paged(invocation, unless=no_pager),
+        repository.engine.reading() as reader,
+    ):
+        _, pending = _find(reader, name, number)
+        print_differences(invocation, reader, pending, raw(path or "").strip(b"/"), stat=stat)
 
 
 @command.command("approve")

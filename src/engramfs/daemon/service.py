@@ -25,7 +25,7 @@ from engramfs.daemon.history_methods import HistoryMethods
 from engramfs.daemon.pending_methods import PendingMethods
 from engramfs.daemon.redacting import RedactionMethods
 from engramfs.daemon.session_methods import SessionMethods
-from engramfs.daemon.sessions import Sessions, graft_store
+from engramfs.daemon.sessions import Sessions, graft_store, remove_store
 from engramfs.daemon.switching import Settled
 from engramfs.errors import Conflict, EngramError, StorageError, UsageError
 from engramfs.history import importing
@@ -183,7 +183,7 @@ class Service:
         self._filesystem.drop_store(store)
         if live is not None:
             await live.sealed()
-        self._filesystem.hub.remove(f"stores/{name}")
+        remove_store(self._filesystem, name)
         return await trio.to_thread.run_sync(partial(stores.delete, self._repository, name=name))
 
     def _require_unattached(self, name: str) -> None:

@@ -4,6 +4,7 @@
     <hub>/sessions/<id>/layout/  the read-only parents, with an empty directory for each mount point
     <hub>/sessions/<id>/views/   its read_write and ask attachments; after a switch also views-2, views-3 …
     <hub>/stores/<name>/         read-only live views, shared
+    <hub>/pending/<name>/<n>/    what waits for a store, for people
     <hub>/pins/<store>@<n>/      pinned views, shared
 
 Concurrency. On the event loop; methods that are coroutines wait for the log writer to make stores.
@@ -159,7 +160,7 @@ class Sessions:
         def body(writer: Writer) -> list[int]:
             now = time.time_ns()
             stores = [catalog.writable(writer, name) for name in asking]
-            return [forks.create(writer, store, now, f"session {session.id}").id for store in stores]
+            return [forks.create(writer, store, now, forks.owner_of(session.id)).id for store in stores]
 
         made = iter(await self._filesystem.resources.writer.run(body))
         return [replace(each, fork=next(made)) if each.access is Access.ASK else each for each in attached]
@@ -316,5 +317,12 @@ def _same(view: View) -> View:
 
 
 def graft_store(filesystem: Filesystem, name: str) -> None:
-    """Show a store in the hub; its view is made when somebody enters it."""
+    """Show a store in the hub, and what waits for it; the views are made when somebody enters them."""
     filesystem.hub.graft(f"stores/{name}", lambda: filesystem.live_view(name))
+    filesystem.hub.graft(f"pending/{name}", lambda: filesystem.waiting_view(name))
+
+
+def remove_store(filesystem: Filesystem, name: str) -> None:
+    """Take a store that was deleted out of the hub."""
+    filesystem.hub.remove(f"stores/{name}")
+    filesystem.hub.remove(f"pending/{name}")

@@ -18,8 +18,13 @@ from engramfs.storage.protocol import Reader, Table, Writer
 replace = msgspec.structs.replace
 
 
+def owner_of(session: str) -> str:
+    """What `Store.owner` of a fork says of the session that it belongs to."""
+    return f"session {session}"
+
+
 def create(writer: Writer, base: Store, now: int, owner: str) -> Store:
-    """A fork of `base` in which nothing differs yet; `owner` says whose it is, for people."""
+    """A fork of `base` in which nothing differs yet; `owner` says whose it is: see `owner_of`."""
     fork = Store(
         id=catalog.next_id(writer),
         name=base.name,

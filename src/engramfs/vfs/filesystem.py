@@ -14,7 +14,7 @@ import structlog
 import trio
 
 from engramfs.errors import Archived, NotFound, Stale, StorageError
-from engramfs.history import catalog, forks, pending
+from engramfs.history import catalog, forks
 from engramfs.history.approval import Approved, Decided
 from engramfs.history.commit import Commit
 from engramfs.model.author import Author
@@ -24,12 +24,12 @@ from engramfs.model.version import Version
 from engramfs.vfs.ask_view import AskView
 from engramfs.vfs.attributes import LONG, Space, inode_number
 from engramfs.vfs.fork import Fork
+from engramfs.vfs.hidden_views import HiddenViews
 from engramfs.vfs.live_store import LiveStore
 from engramfs.vfs.live_view import LiveView
-from engramfs.vfs.pinned_view import EphemeralPinnedView, PinnedView
+from engramfs.vfs.pinned_view import PinnedView
 from engramfs.vfs.resources import Resources
 from engramfs.vfs.synthetic import SyntheticView
-from engramfs.vfs.versions_view import VersionsView, ViewStatus
 from engramfs.vfs.view import View
 from engramfs.vfs.view_numbers import Key, ViewNumbers
 from engramfs.vfs.writable_view import WritableView
@@ -51,6 +51,7 @@ class Filesystem:
         self.hub = SyntheticView(0, 0, 0, timeout=1.0)
         self.views[0] = self.hub
         self._numbers = numbers or ViewNumbers()
+        self._hidden = HiddenViews(resources, self._numbers, self.views, self.stores, self._add)
         self._resumed = resumed
         self._unused: set[int] = set()  # forks that ended without a version
         self._changed = trio.Event()
@@ -72,17 +73,15 @@ class Filesystem:
                     return self.live_view(self._name_of(store), uid, gid)
                 case ("pinned", int(store), int(version), int(uid), int(gid)):
                     return self.pinned_view(self._name_of(store), version, uid, gid)
-                case ("versions", int(above)):
-                    view = self.find(above << NODE_BITS)[0]
-                    if view.versions is not None:
-                        return view.versions()
-                case ("version", int(versions), int(version)):
-                    entered = self.find(versions << NODE_BITS)[0]
-                    if isinstance(entered, VersionsView):
-                        return entered.enter(version)
+                case None:
+                    raise Stale
+                case _:
+                    view = self._hidden.revive(key, lambda each: self.find(each << NODE_BITS)[0])
         except NotFound:
             raise Stale from None
-        raise Stale
+        if view is None:
+            raise Stale
+        return view
 
     def _name_of(self, store: int) -> str:
         with self.resources.engine.reading() as reader:
@@ -265,45 +264,12 @@ class Filesystem:
 
     def _register(self, view: LiveView | PinnedView, store: Store) -> None:
         self._add(view)
+        view.versions = lambda: self._hidden.versions(view, store)
 
-        def versions() -> View:
-            known = self.views.get(self._numbers.of(("versions", view.number)))
-            return known or self._versions_view(view, store)
-
-        view.versions = versions
-
-    def _versions_view(self, above: View, store: Store) -> View:
-        number = self._numbers.of(("versions", above.number))
-
-        def enter(version: int) -> View:
-            entered = self._numbers.of(("version", number, version))
-            known = self.views.get(entered)
-            if known is None:
-                known = EphemeralPinnedView(entered, above.uid, above.gid, self.resources, store, version)
-                self._add(known)
-            return known
-
-        view = VersionsView(number, above, self.resources, store, enter, lambda: self._status(above, store))
-        self._add(view)
-        return view
-
-    def _status(self, view: View, store: Store) -> str:
-        live = view.store if isinstance(view, AskView) else self.stores.get(store.id)
-        author = view.author if isinstance(view, WritableView) else None
+    def waiting_view(self, name: str) -> View:
+        """All that waits for a store, for people. Raises `NotFound`."""
         with self.resources.engine.reading() as reader:
-            head = catalog.head(reader, store.id).number
-            waiting = view.waiting if isinstance(view, AskView) else pending.count_waiting(reader, store.id)
-        return ViewStatus(
-            store=store.name,
-            access=view.access.value,
-            head=head,
-            shown=f"version {view.version}" if isinstance(view, PinnedView) else "live",
-            session=(author.session or "") if author is not None else "shared",
-            unsealed=len(live.batch.names) if live is not None and live.batch is not None else 0,
-            pending=waiting,
-            recent=tuple(live.recent) if live is not None else (),
-            decisions=tuple(view.decisions()) if isinstance(view, AskView) else (),
-        ).text()
+            return self._hidden.waiting(catalog.named(reader, name))
 
     # Sealing
 

@@ -3,10 +3,11 @@
     <number>/     the tree of that version
     @<UTC time>   a link to the version that was the head then, like @2026-01-31T12:00:00Z
     latest        a link to the head
+    pending/      what waits for a person's approval, as far as this session offered it
     log           every version, newest first, as text
     status        store, access, head, session, what is not sealed yet, last conflicts and refusals
 
-Only the last three and the newest `LISTED` numbers are listed; every other number can be entered.
+Only the last four and the newest `LISTED` numbers are listed; every other number can be entered.
 """
 
 import stat
@@ -25,14 +26,14 @@ from engramfs.vfs.resources import Resources
 from engramfs.vfs.view import View, in_order
 
 LISTED = 1000
-LATEST, LOG, STATUS = 2, 3, 4  # node ids
-_NAMES = {b"latest": LATEST, b"log": LOG, b"status": STATUS}
+LATEST, LOG, STATUS, PENDING = 2, 3, 4, 5  # node ids
+_NAMES = {b"latest": LATEST, b"log": LOG, b"status": STATUS, b"pending": PENDING}
 _NUMBER = 1 << 34  # node id of number n, in listings: _NUMBER + n
 _TIME = 1 << 38  # node id of a link @time: _TIME + the number that it leads to
 
 
 class VersionsView(View):
-    """The inside of `.versions` for one view. `enter` gives the view of a version."""
+    """The inside of `.versions` for one view. `enter` gives the view of a version, `pending` that beside."""
 
     is_ephemeral = True
 
@@ -43,12 +44,14 @@ class VersionsView(View):
         resources: Resources,
         store: Store,
         enter: Callable[[int], View],
+        pending: Callable[[], View],
         status: Callable[[], str],
     ) -> None:
         super().__init__(number, above.uid, above.gid)
         self._resources = resources
         self._store = store
         self.enter = enter
+        self.pending = pending
         self._status = status
         self._opened = time.time_ns()
 
@@ -59,6 +62,8 @@ class VersionsView(View):
     def lookup(self, parent: int, name: bytes) -> Attributes:
         if parent != ROOT_NODE:
             raise NoEntry
+        if name == b"pending":
+            return self.pending().attributes(ROOT_NODE)
         if name in _NAMES:
             return self.attributes(_NAMES[name])
         if name.isdigit() and name == str(int(name)).encode() and 1 <= int(name) <= self._head():
@@ -110,6 +115,8 @@ class VersionsView(View):
         return in_order([*names, *((str(number).encode(), _NUMBER + number) for number in numbers)])
 
     def listed(self, parent: int, item: Listed) -> Attributes | None:
+        if item.node == PENDING:
+            return self.pending().attributes(ROOT_NODE)
         if item.node >= _NUMBER:
             return self.enter(int(item.name)).attributes(ROOT_NODE)
         return self.attributes(item.node)

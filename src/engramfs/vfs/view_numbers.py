@@ -2,7 +2,9 @@
 
 A view is known by its key, a short tuple: ("live", store, uid, gid), ("pinned", store, version, uid, gid),
 ("writable", session, store, path), ("ask", session, fork, path), ("layout", session), ("versions", number of
-the view above it), ("version", number of its `.versions`, version). The hub is number 0 and has no key.
+the view above it), ("version", number of its `.versions`, version), ("pending", number of its `.versions`),
+("offered", number of a view of what is pending, number), ("waiting", store). The hub is number 0 and has no
+key.
 
 The file is a JSON array a line, appended to: [number, key part, …], or [number] when the view has ended.
 It lives in the run directory, where it is as old as the mount.
@@ -13,6 +15,7 @@ import os
 from collections.abc import Iterator
 
 Key = tuple[str | int, ...]
+_HIDDEN = ("version", "pending", "offered")  # followed by the number of the view above
 LAST = (1 << 20) - 1  # a view number has 20 bits
 
 
@@ -65,7 +68,11 @@ class ViewNumbers:
         versions = self._numbers.get(("versions", number))
         if versions is None:
             return []
-        return [versions, *(each for each, key in self._keys.items() if key[:2] == ("version", versions))]
+        found = [versions]
+        for each, key in self._keys.items():  # what is above came first
+            if key[0] in _HIDDEN and key[1] in found:
+                found.append(each)
+        return found
 
     def end(self, number: int) -> None:
         """The view has ended; its number may be given to another one day."""

@@ -1,0 +1,95 @@
+"""What waits for approval, as `pending` and `log --pending` print it."""
+
+from collections.abc import Iterable
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from engramfs.cli.invocation import Invocation
+from engramfs.cli.patches import document, print_patch, print_stat
+from engramfs.cli.show import show_entry
+from engramfs.cli.versions import local_time, print_version, summary
+from engramfs.errors import NotFound
+from engramfs.history import catalog, log, offered, pending
+from engramfs.history.patch import content_of
+from engramfs.history.tree import version_tree
+from engramfs.model.names import printable
+
+if TYPE_CHECKING:
+    from engramfs.history.diff import Difference
+    from engramfs.model.pending import Pending
+    from engramfs.model.store import Store
+    from engramfs.storage.protocol import Reader
+
+_COLOURS = {"open": "yellow", "approved": "green", "rejected": "red"}
+_SHOWN = 3  # changes in a line
+
+
+def print_list(invocation: Invocation, reader: "Reader", store: "Store", *, every: bool = False) -> None:
+    """What is open for a store, oldest first, or all that ever was."""
+    waiting = (each for _, each in pending.waiting(reader, store.id))
+    found: Iterable[Pending] = pending.every(reader, store.id) if every else waiting
+    if invocation.json:
+        invocation.output.document([pending.describe(reader, store, each) for each in found])
+        return
+    for each in found:
+        _print_line(invocation, reader, each)
+
+
+def _print_line(invocation: Invocation, reader: "Reader", one: "Pending") -> None:
+    version = log.version(reader, catalog.get(reader, one.fork), one.version)
+    invocation.output.line(
+        (f"{one.number:>4}", "yellow"),
+        (f"{one.state:<8}", _COLOURS[one.state]),
+        f"on @{one.base}",
+        local_time(version.time),
+        (version.author.label(), "cyan"),
+        *summary(version, list(islice(log.changes(reader, one.fork, one.version), _SHOWN))),
+        one.reason,
+    )
+
+
+def print_one(invocation: Invocation, reader: "Reader", store: "Store", one: "Pending") -> None:
+    """Everything that is known of a pending version, and its changes."""
+    if invocation.json:
+        invocation.output.document(pending.describe(reader, store, one))
+        return
+    output = invocation.output
+    output.line((pending.line(one), _COLOURS[one.state]), f"made from {store.name}@{one.base}")
+    version = log.version(reader, catalog.get(reader, one.fork), one.version)
+    version = msgspec.structs.replace(version, number=one.number)
+    print_version(output, f"{store.name} pending", version, log.changes(reader, one.fork, one.version))
+
+
+def print_path(invocation: Invocation, reader: "Reader", one: "Pending", path: bytes) -> None:
+    """The file or directory at `path` as the pending version would have it. Raises `NotFound`."""
+    tree = version_tree(reader, catalog.get(reader, one.fork), one.version)
+    where = f"pending {one.number}"
+    show_entry(invocation, reader, tree, path, where, "engramfs pending show lists what it changes")
+
+
+def print_differences(
+    invocation: Invocation, reader: "Reader", one: "Pending", path: bytes, *, stat: bool
+) -> None:
+    """What the pending version changes at and below `path`. Raises `NotFound` when that is nothing."""
+    found = [each for each in offered.differences(reader, one) if _is_at(each, path)]
+    if path and not found:
+        raise NotFound(f"pending {one.number} does not change {printable(path)}")
+    contents = partial(_contents, reader)
+    if invocation.json:
+        invocation.output.document([document(each, contents, stat=stat, patch=True) for each in found])
+    elif stat:
+        print_stat(invocation.output, found, contents)
+    else:
+        print_patch(invocation.output, found, contents)
+
+
+def _is_at(difference: "Difference", path: bytes) -> bool:
+    paths = (difference.path, difference.from_path)
+    return not path or any(one is not None and (one == path or one.startswith(path + b"/")) for one in paths)
+
+
+def _contents(reader: "Reader", difference: "Difference") -> tuple[bytes | None, bytes | None]:
+    return content_of(reader, difference.old), content_of(reader, difference.new)
