@@ -1,7 +1,9 @@
 """A disk whose power can be cut: a filesystem in a file, mounted in one mount namespace.
 
 A cut is the shutdown that ext4 and xfs have for this purpose: from that moment nothing more reaches the
-file, neither what is in the page cache nor what waits in the filesystem's own journal.
+file, neither what is in the page cache nor what waits in the filesystem's own journal. A sync that is
+under way at that moment may say yes to what is not there (ext4 and xfs both do, to any program), which no
+power failure does; so only what was reported before a cut was promised.
 """
 
 import fcntl
