@@ -24,6 +24,7 @@ from engramfs.mount.mountinfo import read_mounts, top_mount
 from engramfs.mount.place import Place, namespace_of, start_of
 from engramfs.vfs.filesystem import Filesystem
 
+PATIENCE = 2.0  # seconds to look for who is left in a session
 Document = dict[str, Any]
 
 
@@ -90,6 +91,7 @@ class SessionMethods:
         run, name = os.path.split(mount)
         self._mount = os.path.join(os.path.realpath(run), name)  # as mountinfo shows it
         self._settled = settled
+        self._looking = trio.CapacityLimiter(1)
         self._switching = Switching(sessions, config, settled)
 
     def methods(self) -> Mapping[str, Handler]:
@@ -202,10 +204,18 @@ class SessionMethods:
     # Who is left
 
     async def _gone(self) -> set[str]:
-        """The ids of sessions that were attached, and have nobody left in any of their places."""
+        """The ids of sessions that were attached, and have nobody left in any of their places.
+
+        A look into /proc waits for a process that is about to execute a program and waits itself, for a
+        dead mount, say. Then nobody is said to be gone, and no second thread waits likewise.
+        """
         if not any(session.places for session in self._sessions.every()):
             return set()
-        held = await trio.to_thread.run_sync(self._held)
+        held: Held | None = None
+        with trio.move_on_after(PATIENCE):
+            held = await trio.to_thread.run_sync(self._held, abandon_on_cancel=True, limiter=self._looking)
+        if held is None:
+            return set()
         own = namespace_of(os.getpid())
         return {
             session.id
