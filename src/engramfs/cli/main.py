@@ -42,6 +42,7 @@ MODULES = {
         "restore": "restore",
         "note": "note",
         "redact": "redact",
+        "gc": "gc",
         "stat": "stat",
         "verify": "verify",
         "doctor": "doctor",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 import click
 
 Cell = str | tuple[str, str]  # text, or text and its colour (or "bold")
+Steps = Callable[[str, int, int], None]  # what is done now; done, total (0: not known)
 Progress = Callable[[int, int, int, int], None]  # done, total, done bytes, total bytes
 
 
@@ -71,6 +72,15 @@ class Output:
             return
         with _rich_progress(label) as move:
             yield move
+
+    @contextlib.contextmanager
+    def steps(self) -> Iterator[Steps]:
+        """A call that shows on a terminal how far each of several steps is, and does nothing elsewhere."""
+        if not sys.stderr.isatty() or self.json:
+            yield lambda _what, _done, _total: None
+            return
+        with _rich_steps() as show:
+            yield show
 
     @contextlib.contextmanager
     def activity(self, label: str) -> Iterator[Callable[[str], None]]:
@@ -137,3 +147,21 @@ def _rich_progress(label: str) -> Iterator[Progress]:
             bars.update(task, completed=done_bytes, total=total_bytes or None, files=f"{done}/{total}")
 
         yield move
+
+
+@contextlib.contextmanager
+def _rich_steps() -> Iterator[Steps]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+    from rich.progress import Progress as Bars
+    from rich.progress import TimeRemainingColumn as Remaining
+    from rich.text import Text
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Remaining())
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task("", total=None)
+
+        def show(what: str, done: int, total: int) -> None:
+            bars.update(task, description=Text(visible(what)).plain, completed=done, total=total or None)
+
+        yield show

@@ -19,6 +19,7 @@ from engramfs.daemon.committing import Committer, QueuedRepository, author_of
 from engramfs.daemon.config import Config
 from engramfs.daemon.control import Handler, Notify, Peer
 from engramfs.daemon.edit_methods import EditMethods
+from engramfs.daemon.gc_methods import GcMethods
 from engramfs.daemon.git_methods import GitMethods
 from engramfs.daemon.handover import RESTART
 from engramfs.daemon.history_methods import HistoryMethods
@@ -65,13 +66,14 @@ class Service:
         self._sessions = sessions
         self._session_methods = SessionMethods(filesystem, sessions, config, mount, settled)
         self._redaction_methods = RedactionMethods(self._repository, filesystem, settled)
+        self._gc_methods = GcMethods(self._repository, filesystem, sessions)
         self._config = config
         self._mount = mount
         self._stop = stop
         self._started = format_time(time.time_ns())
 
     def methods(self) -> Mapping[str, Handler]:
-        return {
+        methods = {
             "ping": self.ping,
             "status": self.status,
             "barrier": self.barrier,
@@ -90,7 +92,9 @@ class Service:
             **self._pending_methods.methods(),
             **self._redaction_methods.methods(),
             **self._edit_methods.methods(),
+            **self._gc_methods.methods(),
         }
+        return self._gc_methods.guarding(methods)
 
     # The daemon
 

@@ -74,6 +74,20 @@ class Sessions:
         """The sessions that have `store` attached, or are being switched to it."""
         return [session for session in self.every() if store in session.stores]
 
+    def pinned(self, store: str) -> set[int]:
+        """The versions of `store` that a session is pinned to, or is being switched to."""
+        shown = [each for session in self.every() for each in session.attachments]
+        shown += [
+            session.pending.attached
+            for session in self.every()
+            if session.pending is not None and session.pending.attached is not None
+        ]
+        return {
+            each.version
+            for each in shown
+            if each.store == store and not each.live and each.access is Access.READ_ONLY
+        }
+
     # Opening
 
     async def open(

@@ -7,7 +7,7 @@ from engramfs.daemon import attach_option
 from engramfs.daemon.attachments import CONTEXTS, ORG_STORE, PROGRAM, Attachment, agent_store, attachments
 from engramfs.daemon.config import AgentConfig
 from engramfs.history import catalog, log
-from engramfs.history.tree import HeadTree
+from engramfs.history.tree import HeadTree, tree_at
 from engramfs.model.entry import ROOT_NODE, Kind
 from engramfs.storage.protocol import Reader
 
@@ -52,3 +52,4 @@ def _check_there(reader: Reader, wanted: Attachment) -> None:
     store = catalog.named(reader, wanted.store)
     if wanted.version is not None:
         log.version(reader, store, wanted.version)
+        tree_at(reader, store, wanted.version)  # of those below the oldest, only headers may be left

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import msgspec
 
 from engramfs.errors import AlreadyExists, Archived, Corrupt, NotFound, UsageError
+from engramfs.history.residue import leave_residue
 from engramfs.model.names import check_store_name, kind_of
 from engramfs.model.store import Conflicts, Head, Limits, Store
 from engramfs.storage import keys
@@ -142,6 +143,7 @@ def delete(writer: Writer, store: Store) -> None:
     for fork in list(forks(writer, store.id)):
         delete(writer, fork)
     prefix = keys.u32(store.id)
+    leave_residue(writer)
     tables = (Table.LIVE, Table.HISTORY, Table.NODES, Table.CHANGES, Table.VERSIONS, Table.REDACTED)
     for table in (*tables, Table.PENDING):
         for key in [key for key, _ in writer.scan(table, prefix, keys.after(prefix))]:
@@ -166,6 +168,18 @@ def head(reader: Reader, identifier: int) -> Head:
         return _decode_head(value)
     except msgspec.MsgspecError as error:
         raise Corrupt(f"the head of store number {identifier} cannot be read; run engramfs verify") from error
+
+
+def no_version(store: Store, head: Head, number: int) -> NotFound:
+    """The error that says so, and why."""
+    if 0 < number < head.oldest:
+        return NotFound(
+            f"version {number} of store {store.name} was removed by retention; its oldest is {head.oldest} "
+            f"(engramfs log {store.name})"
+        )
+    return NotFound(
+        f"store {store.name} has no version {number}; its newest is {head.number} (engramfs log {store.name})"
+    )
 
 
 def put_head(writer: Writer, identifier: int, value: Head) -> None:

@@ -63,6 +63,8 @@ def apply(writer: Writer, commit: Commit, *, tombstones: bool = False) -> Versio
     number = version.number if version else head.number
     for row in commit.rows:
         _put_row(writer, commit.store, row, version, tombstones=tombstones)
+        if row.entry is not None and row.entry.digest and row.entry.digest not in commit.contents:
+            blobs.make_whole(writer, row.entry.digest)  # it may have been superseded until now
     catalog.put_head(
         writer,
         commit.store,

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from engramfs.errors import Corrupt, NotFound
+from engramfs.errors import Corrupt
 from engramfs.history import catalog
 from engramfs.model.author import Author
 from engramfs.model.entry import Kind
@@ -53,10 +53,7 @@ def version(reader: Reader, store: Store, number: int) -> Version:
     """One version. Raises `NotFound`."""
     found = find_version(reader, store.id, number)
     if found is None:
-        newest = catalog.head(reader, store.id).number
-        raise NotFound(
-            f"store {store.name} has no version {number}; its newest is {newest} (engramfs log {store.name})"
-        )
+        raise catalog.no_version(store, catalog.head(reader, store.id), number)
     return found
 
 
@@ -108,6 +105,22 @@ def at_time(reader: Reader, store_id: int, time_ns: int) -> int:
         else:
             later = middle
     return found
+
+
+def first_after(reader: Reader, store_id: int, time_ns: int) -> int:
+    """The number of the first version later than `time_ns`, of those that retention removed none of.
+
+    It is that after the head when there is none.
+    """
+    head = catalog.head(reader, store_id)
+    earlier, later = head.oldest - 1, head.number + 1
+    while later - earlier > 1:
+        middle = (earlier + later) // 2
+        version = find_version(reader, store_id, middle)
+        if version is None:
+            raise Corrupt(f"version {middle} is missing; run engramfs verify")
+        earlier, later = (middle, later) if version.time <= time_ns else (earlier, middle)
+    return later
 
 
 def _newest_up_to(reader: Reader, store_id: int, number: int) -> Version | None:

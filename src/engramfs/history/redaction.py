@@ -24,6 +24,7 @@ from engramfs.history import catalog
 from engramfs.history.change_edits import Edit, edit_changes
 from engramfs.history.occurrences import occurrences
 from engramfs.history.repository import Repository
+from engramfs.history.residue import leave_residue
 from engramfs.history.tree import VersionTree, decode_entry, path_to, resolve, tree_at
 from engramfs.model.author import Author
 from engramfs.model.entry import EMPTY_DIGEST, ROOT_NODE, Entry, Kind
@@ -111,6 +112,7 @@ class _Plan(msgspec.Struct, frozen=True):
         """None when the head has moved."""
         if catalog.head(writer, self.store.id).number != self.head:
             return None
+        leave_residue(writer)
         edits, gone = self._edits(writer), self._gone()
         rows = {number for span in self.spans for number in span.rows}
         versions, count = [], 0

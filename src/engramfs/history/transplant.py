@@ -161,6 +161,6 @@ def _missing(repository: Repository, contents: Iterable[Content]) -> Iterator[Co
             continue
         seen.add(digest)
         with repository.engine.reading() as reader:
-            is_here = blobs.exists(reader, digest)
+            is_here = blobs.is_whole(reader, digest)
         if not is_here:
             yield digest, size

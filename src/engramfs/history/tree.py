@@ -10,7 +10,7 @@ from typing import Protocol
 
 import msgspec
 
-from engramfs.errors import Corrupt, NotFound
+from engramfs.errors import Corrupt
 from engramfs.history import catalog, pending
 from engramfs.history.fork_tree import ForkTree, LiveRows, VersionRows
 from engramfs.model.entry import ROOT_NODE, Entry, Kind
@@ -173,14 +173,12 @@ def fork_tree(reader: Reader, fork: Store, number: int, base: int, *, without: b
 
 
 def tree_at(reader: Reader, store: Store, number: int | None = None) -> Tree:
-    """The tree of `store` at version `number`, or at the head. Raises `NotFound`."""
+    """The tree of `store` at version `number` (0: before the first), or at the head. Raises `NotFound`."""
     if number is None:
         return head_tree(reader, store)
-    newest = catalog.head(reader, store.id).number
-    if not 0 <= number <= newest:
-        raise NotFound(
-            f"store {store.name} has no version {number}; its newest is {newest} (engramfs log {store.name})"
-        )
+    head = catalog.head(reader, store.id)
+    if number and not head.oldest <= number <= head.number:
+        raise catalog.no_version(store, head, number)
     return version_tree(reader, store, number)
 
 

@@ -7,6 +7,8 @@ longest here is a row of `history`: 4 + 5 + 255 + 1 + 8 = 273.
     meta      b"schema"                        → u32 SCHEMA, the version of this page
               b"next_store"                    → u32, the next store id (ids are never given twice)
               b"next_feed"                     → u64
+              b"collected"                     → u64, nanoseconds since 1970: the end of the last collection
+              b"residue"                       → 8 bytes, new with each removal; until the file is wiped
     stores    store u32                        → Store
     names     name, UTF-8                      → store u32
     heads     store u32                        → Head
@@ -18,6 +20,8 @@ longest here is a row of `history`: 4 + 5 + 255 + 1 + 8 = 273.
     nodes     store u32, node u40, parent u40, name
                                                → b"": each place that the node has, or ever had
     blobs     digest (32 bytes), part u32      → see `engramfs.storage.blobs`
+    deltas    digest, part u32                 → digest of the content to whose part the row in `blobs` is a
+                                                 delta; with UNWORTHY after it, of one that was tried in vain
     feed      sequence u64                     → (store, number): each version of each store, as sealed
     pending   store u32, number u64            → Pending: what waits for a person, or was decided
               store u32, FORK + fork u64       → b"": a fork of the store
@@ -31,16 +35,22 @@ Invariants (what `engramfs verify` checks):
     changed the root's mode.
  2. `live` is `history` at the head, but for what makes no version: `live` may have newer times, another
     number of links, and, for a file that was saved anew with the same bytes, another node id. A row of
-    `history` exists only for a version that exists.
+    `history` is of a version that exists, or of one below `Head.oldest`; of those, a name has the rows
+    that the trees from there on are made of, and those of older versions that a session is pinned to.
  3. A name holds no NUL and no `/`, so in `history` all rows of a name stand together, and before those
     of a longer name.
- 4. `versions` has the numbers 1 to `Head.number` without a gap, each chained to the one before, the last
-    with `Head.digest`; the digest of the parts of `changes` is the header's `changes_digest`.
- 5. Each digest in `live` and `history` is in `blobs`, whole, but for the empty content, which has no row.
+ 4. `versions` has the numbers `Head.oldest` to `Head.number` without a gap, each chained to the one before,
+    the last with `Head.digest`; of lower ones, those that brought what is live, which prove themselves
+    alone. The digest of the parts of `changes` is the header's `changes_digest`, or, of a version in
+    `redacted`, what the last redaction there says.
+ 5. Each digest in `live` and `history` is in `blobs`, whole, but for the empty content, which has no row,
+    and for redacted files, which have no digest and are in `history` alone. What is live is no delta; a
+    delta leads to what is none over at most `engramfs.storage.blobs.DELTAS` others.
  6. Node ids in `live` and `history` are below `Head.next_node`.
  7. `nodes` has a row for each (node, parent, name) in `live` and `history`; the root needs none.
  8. A directory that holds a row of `live` is itself in `live`; `links` is the number of names of the node.
- 9. `feed` has the versions of each store in order, each once. A deleted store's stay.
+ 9. `feed` has the versions of each store in order, each once. Those of deleted stores and removed versions
+    stay.
 10. A store with a `base` is a fork: it has the base's name and no row in `names`, its rows are only those
     in which it differs from the base, and a row of `live` may be TOMBSTONE, for a name of the base that is
     gone there. A name without a row is the base's: of `live` at its head, of a version at `Pending.base`.
@@ -48,8 +58,8 @@ Invariants (what `engramfs verify` checks):
 11. Each version of a fork has one Pending, of its base. Its rows count in later trees of the fork until it
     was approved (from the base `result` on they are the base's) or rejected (after `until`).
 
-Schema 2 added `pending` and `redacted`, and fields at the end of Store and Head, whose defaults are what
-schema 1 meant; `engramfs.history.migration` brings a state of schema 1 here.
+Schema 2 added `pending`, `redacted` and `deltas`, and fields at the end of Store and Head, whose defaults
+are what schema 1 meant; `engramfs.history.migration` brings a state of schema 1 here.
 """
 
 import struct
@@ -58,7 +68,10 @@ SCHEMA = 2
 SCHEMA_KEY = b"schema"
 NEXT_STORE_KEY = b"next_store"
 NEXT_FEED_KEY = b"next_feed"
+COLLECTED_KEY = b"collected"
+RESIDUE_KEY = b"residue"
 TOMBSTONE = b""
+UNWORTHY = b"-"
 CHANGES_PER_PART = 256
 NO_PARENT = 0  # the parent of a root directory
 FORK, OFFERED = 1 << 63, 1 << 62  # above every number of a Pending

@@ -25,7 +25,7 @@ from typing import Any
 
 import lmdb
 
-from engramfs.errors import Corrupt, Full, StorageError, Unavailable
+from engramfs.errors import Corrupt, Full, StorageError, Unavailable, Unusable
 from engramfs.storage.durable import make_durable
 from engramfs.storage.lmdb_failures import DATA, translated
 from engramfs.storage.protocol import Row, Table, Usage
@@ -88,6 +88,14 @@ class LmdbReader:
                     return
                 yield row
 
+    def keys(self, table: Table, start: bytes, stop: bytes) -> Iterator[bytes]:
+        cursor = self._transaction.cursor(self._databases[table])
+        if cursor.set_range(start):
+            for key in cursor.iternext(keys=True, values=False):
+                if key >= stop:
+                    return
+                yield key
+
 
 class LmdbWriter(LmdbReader):
     """A write transaction."""
@@ -109,6 +117,7 @@ class LmdbEngine:
         self.read_only = read_only
         self._path = os.path.join(directory, DATA)
         self._transactions = threading.Condition()
+        self._closed: Unusable | None = None  # why no transaction is possible any more
         self._open_transactions = 0
         if not read_only:
             os.makedirs(directory, mode=0o700, exist_ok=True)
@@ -200,8 +209,9 @@ class LmdbEngine:
 
     def _needed(self) -> int:
         """Bytes up to the end of the last page in use."""
-        last: int = self._environment.info()["last_pgno"]
-        return (last + 1) * int(self._environment.stat()["psize"])
+        with self._counted():
+            last: int = self._environment.info()["last_pgno"]
+            return (last + 1) * int(self._environment.stat()["psize"])
 
     def _keep_slack(self) -> None:
         """Make the file reach well beyond its last page. Raises `Full`."""
@@ -252,6 +262,8 @@ class LmdbEngine:
     @contextlib.contextmanager
     def _counted(self) -> Iterator[None]:
         with self._transactions:
+            if self._closed is not None:
+                raise self._closed
             self._open_transactions += 1
         try:
             yield
@@ -270,6 +282,20 @@ class LmdbEngine:
                 raise StorageError(f"the log in {self.directory} cannot grow while it is being read")
             with translated(self.directory):
                 self._environment.set_mapsize(size)
+
+    def drop_buffers(self) -> None:
+        """LMDB keeps the pages that it has written, to use their memory for others, whose gaps they fill."""
+        with self._transactions:
+            if not self._transactions.wait_for(lambda: self._open_transactions == 0, _PATIENCE):
+                raise StorageError(f"the log in {self.directory} is being read all the time")
+            map_size = self._environment.info()["map_size"]
+            self._environment.close()
+            try:
+                with translated(self.directory):
+                    self._open(map_size)
+            except Exception as error:
+                self._closed = Unusable(f"the log in {self.directory} cannot be opened again: {error}")
+                raise self._closed from error
 
     def usage(self) -> Usage:
         return Usage(self._needed(), self._environment.info()["map_size"])

@@ -1,6 +1,6 @@
 """What a storage engine must offer: an ordered map for each table, and transactions.
 
-It is narrow on purpose (twelve methods), so that a second engine costs a few hundred lines. Everything
+It is narrow on purpose (fourteen methods), so that a second engine costs a few hundred lines. Everything
 above it, from trees to verification, is written once over these primitives.
 
 Concurrency. The protocol is synchronous. `reading()` may be used from any thread; a read transaction
@@ -34,6 +34,7 @@ class Table(StrEnum):
     FEED = "feed"
     PENDING = "pending"
     REDACTED = "redacted"
+    DELTAS = "deltas"
 
 
 Row = tuple[bytes, bytes]
@@ -59,6 +60,9 @@ class Reader(Protocol):
 
     def scan(self, table: Table, start: bytes, stop: bytes, *, reverse: bool = False) -> Iterator[Row]:
         """Rows with `start` <= key < `stop`, in order of key, or backwards."""
+
+    def keys(self, table: Table, start: bytes, stop: bytes) -> Iterator[bytes]:
+        """The keys of those rows in order, without reading their values."""
 
 
 class Writer(Reader, Protocol):
@@ -87,6 +91,9 @@ class Engine(Protocol):
 
     def check(self) -> list[str]:
         """What is wrong with the engine's own files, a sentence each."""
+
+    def drop_buffers(self) -> None:
+        """Keep nothing in memory of what was removed that might be written to the file again."""
 
     def copy(self, directory: str) -> None:
         """A consistent copy while others read and write."""

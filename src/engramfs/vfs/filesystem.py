@@ -325,6 +325,11 @@ class Filesystem:
         except StorageError as error:  # the journal is as it was
             self.resources.failed("", error.message)
 
+    def compact_journal(self) -> None:
+        """Leave nothing in the journal but what some store needs yet."""
+        if self.resources.journal.records:
+            self._compact()
+
     def _compact(self) -> None:
         journal = self.resources.journal
         try:

@@ -30,6 +30,7 @@ from engramfs.storage.journal import Record
 from engramfs.storage.protocol import Writer
 from engramfs.vfs.absorbing import absorb
 from engramfs.vfs.batch import Batch, directories_of, touched_by
+from engramfs.vfs.collecting import note_named
 from engramfs.vfs.cut import Base, Cut, Cutter, write
 from engramfs.vfs.following import Followers
 from engramfs.vfs.held_still import HeldStill
@@ -111,6 +112,7 @@ class LiveStore:
             overwrites=overwrites.number if overwrites is not None else 0,
         )
         journal.append(record)
+        note_named(self.resources.in_use, operation)
         self._apply(record)
         if overwrites is not None and self.batch is not None:
             self.batch.overwrites.append(overwrites)
@@ -255,17 +257,17 @@ class LiveStore:
             cut.account_for_nothing(self._needed_from)
 
     def _account_for_what_was_replayed(self, cut: Cut) -> None:
-        if self._left_out() or self.messages:
+        if self.left_out() or self.messages:
             cut.account_for_nothing(self._needed_from)
         else:
             cut.account_for(Stated(self._position + 1, []))
 
-    def _left_out(self) -> list[Place]:
+    def left_out(self) -> list[Place]:
         """Names that no version may hold yet."""
         return [*self.tree.scratch_places(), *(Place(*name) for name in self._deferred)]
 
     def _state_anew(self, *, inline: bool) -> Stated:
-        places = self._left_out()
+        places = self.left_out()
         stated = restate(self.resources.journal, self.tree, places, self.messages, inline=inline)
         if places or self.messages:
             self._position = self.resources.journal.position

@@ -34,6 +34,10 @@ class Orphans:
         self._store = store
         self._kept: set[int] = set()
 
+    def __iter__(self) -> Iterator[int]:
+        """The ids of the nodes."""
+        return iter(list(self._kept))
+
     def keep(self, entry: Entry, content: bytes | None, *, born: bool) -> None:
         """Where the disk is full, this worker goes on with it all the same; another would not know it."""
         path = self._path(entry.node)

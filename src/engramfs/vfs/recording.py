@@ -10,6 +10,7 @@ what is recorded is the file as it was at one moment. Races of the larger kind, 
  3. A second close of the same file waits for the first to thaw it, and finds it clean.
 """
 
+import contextlib
 import hashlib
 import time
 from collections.abc import Iterable, Iterator
@@ -190,6 +191,7 @@ class Recorder:
 
     def _keep_aside(self, why: str, digest: bytes, content: bytes | None) -> None:
         """What was written does not become the file: it is kept as a blob (unless it is one), and said."""
+        self._store.resources.in_use.hold(digest)
         if content is not None:
             writer = self._store.resources.writer
             writer.submit(partial(blobs.put_bytes, digest=digest, content=content), lambda _: None)
@@ -198,9 +200,11 @@ class Recorder:
     async def _record_large(self, file: OpenFile, spool: Spool) -> None:
         node, writer = file.node, self._store.resources.writer
         file.frozen = trio.Event()
+        held = contextlib.ExitStack()
         try:
             while True:
                 digest = await trio.to_thread.run_sync(spool.digest)
+                held.enter_context(self._store.resources.in_use.holding(digest))
                 if digest != node.entry.digest:
                     await writer.run(partial(_put_blob, digest=digest, spool=spool))
                 self._view.check_open()
@@ -212,6 +216,7 @@ class Recorder:
                 spool = merged
             self._settle(file, spool, digest, None)
         finally:
+            held.close()
             file.frozen.set()
             file.frozen = None
             if self._view.revoked:

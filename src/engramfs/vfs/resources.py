@@ -6,6 +6,7 @@ from collections import deque
 import msgspec
 import trio
 
+from engramfs.history.collection.in_use import InUse
 from engramfs.model.transient import TransientNames
 from engramfs.storage.journal import Journal
 from engramfs.storage.protocol import Engine
@@ -57,6 +58,7 @@ class Resources:
         self.transient = transient
         self.unrecorded = unrecorded or Unrecorded()
         self.contents = Contents(engine)
+        self.in_use = InUse()
         self.repeated = Repeated()
         self.failures: deque[Failure] = deque(maxlen=200)
 

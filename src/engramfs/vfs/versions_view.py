@@ -20,7 +20,7 @@ import msgspec
 from engramfs.errors import InvalidArgument, IsDirectory, NoEntry, ReadOnly
 from engramfs.history import catalog, log
 from engramfs.model.entry import ROOT_NODE
-from engramfs.model.store import Store
+from engramfs.model.store import Head, Store
 from engramfs.vfs.attributes import BLOCK, Attributes, Listed, Opened
 from engramfs.vfs.resources import Resources
 from engramfs.vfs.view import View, in_order
@@ -55,9 +55,14 @@ class VersionsView(View):
         self._status = status
         self._opened = time.time_ns()
 
-    def _head(self) -> int:
+    def _head(self) -> Head:
         with self._resources.engine.reading() as reader:
-            return catalog.head(reader, self._store.id).number
+            return catalog.head(reader, self._store.id)
+
+    def _can_be_entered(self, name: bytes) -> bool:
+        head = self._head()
+        is_number = name.isdigit() and name == str(int(name)).encode()
+        return is_number and head.oldest <= int(name) <= head.number
 
     def lookup(self, parent: int, name: bytes) -> Attributes:
         if parent != ROOT_NODE:
@@ -66,7 +71,7 @@ class VersionsView(View):
             return self.pending().attributes(ROOT_NODE)
         if name in _NAMES:
             return self.attributes(_NAMES[name])
-        if name.isdigit() and name == str(int(name)).encode() and 1 <= int(name) <= self._head():
+        if self._can_be_entered(name):
             return self.enter(int(name)).attributes(ROOT_NODE)
         if name.startswith(b"@"):
             return self.attributes(_TIME + self._at(name[1:]))
@@ -110,8 +115,8 @@ class VersionsView(View):
 
     def listing(self, node: int) -> list[Listed]:
         head = self._head()
-        numbers = range(max(1, head - LISTED + 1), head + 1)
-        names = [(name, identifier) for name, identifier in _NAMES.items() if head or identifier != LATEST]
+        numbers = range(max(head.oldest, head.number - LISTED + 1), head.number + 1)
+        names = [(name, identifier) for name, identifier in _NAMES.items() if numbers or identifier != LATEST]
         return in_order([*names, *((str(number).encode(), _NUMBER + number) for number in numbers)])
 
     def listed(self, parent: int, item: Listed) -> Attributes | None:
@@ -123,7 +128,7 @@ class VersionsView(View):
 
     def read_link(self, node: int) -> bytes:
         if node == LATEST:
-            return str(self._head()).encode()
+            return str(self._head().number).encode()
         if node >= _TIME:
             return str(node - _TIME).encode()
         raise InvalidArgument

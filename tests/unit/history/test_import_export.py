@@ -187,7 +187,7 @@ def test_large_files_are_stored_in_bounded_transactions_and_exist_only_when_whol
         class Noting:
             def __init__(self, writer: Writer) -> None:
                 self.writer = writer
-                self.get = writer.get
+                self.get, self.scan, self.delete = writer.get, writer.scan, writer.delete
 
             def put(self, table: Table, key: bytes, value: bytes) -> None:
                 transactions[-1][key] = len(value)

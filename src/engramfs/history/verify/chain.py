@@ -15,10 +15,13 @@ from engramfs.storage.protocol import Engine, Reader, Row, Table
 
 
 def check_chain(engine: Engine, store: Store, reporter: Reporter) -> None:
-    """Every version from 1 to the head that there was at the start, and none above the head."""
+    """Every version from the oldest to the head that there was at the start, and none above the head.
+
+    What retention left of older ones proves itself alone.
+    """
     with engine.reading() as reader:
         head = catalog.head(reader, store.id)
-    check = _Chain(store, reporter)
+    check = _Chain(store, reporter, head.oldest)
     start, stop = keys.version(store.id, 0), keys.version(store.id, head.number + 1)
     in_batches(engine, Table.VERSIONS, start, stop, check.batch, reporter.checked)
     check.gap(head.number + 1)
@@ -29,21 +32,23 @@ def check_chain(engine: Engine, store: Store, reporter: Reporter) -> None:
 
 
 class _Chain:
-    def __init__(self, store: Store, reporter: Reporter) -> None:
+    def __init__(self, store: Store, reporter: Reporter, oldest: int) -> None:
         self._store = store
         self._reporter = reporter
-        self._expected = 1
-        self.digest: bytes | None = b""  # of the version before; None when it is not known
+        self._oldest = oldest
+        self._expected = oldest
+        self.digest: bytes | None = b"" if oldest == 1 else None  # of the version before; None: not known
 
     def batch(self, reader: Reader, rows: list[Row]) -> None:
         for key, value in rows:
             number = keys.read_u64(key[4:])
-            self.gap(number)
+            if number >= self._oldest:
+                self.gap(number)
             try:
                 version = decode_version(value)
                 for problem in self._problems(reader, number, version):
                     self._reporter.add(self._store.name, problem)
-                self.digest = version.digest
+                self.digest = version.digest if number >= self._oldest - 1 else None
             except Corrupt as error:
                 self._reporter.add(self._store.name, f"version {number}: {error.message}")
                 self.digest = None

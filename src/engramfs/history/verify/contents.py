@@ -98,12 +98,11 @@ class Contents:
     def _damage_of_unused(self, digest: bytes) -> str | None:
         found, number = hashlib.sha256(), 0
         while True:
-            with self._engine.reading() as reader:
-                value = reader.get(Table.BLOBS, keys.blob(digest, number))
-            if value is None:
-                break
             try:
-                part = blobs.unpack(digest, value)
+                with self._engine.reading() as reader:
+                    if reader.get(Table.BLOBS, keys.blob(digest, number)) is None:
+                        break
+                    part = blobs.part(reader, digest, number)
             except Corrupt as error:
                 return error.message
             found.update(part)
