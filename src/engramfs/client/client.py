@@ -118,12 +118,14 @@ class Client:
             return FileContent(store, path, number, entry.digest.hex(), content)
 
     @contextlib.contextmanager
-    def tree(self, store: str, version: int | None = None) -> "Iterator[tuple[Reader, int, Tree]]":
+    def tree(
+        self, store: str, version: int | None = None, *, sealed: bool = True
+    ) -> "Iterator[tuple[Reader, int, Tree]]":
         """A store's tree at its head or at a version, with the transaction and the version's number."""
         from engramfs.history import catalog
         from engramfs.history.tree import tree_at
 
-        with self.reading() as reader:
+        with self.reading(sealed=sealed) as reader:
             known = catalog.named(reader, store)
             number = catalog.head(reader, known.id).number if version is None else version
             yield reader, number, tree_at(reader, known, version)

@@ -1,0 +1,65 @@
+"""Where the records of an actor are: found by id, read and listed, in its store as of now."""
+
+import re
+from collections.abc import Iterator
+
+from engramfs.client import Client
+from engramfs.errors import NotFound, UsageError
+from engramfs.history.tree import Tree, resolve, walk
+from engramfs.model.entry import Entry, Kind
+from engramfs.model.names import printable
+from engramfs.model.record import DIRECTORY, Record, parse
+from engramfs.storage import blobs
+from engramfs.storage.protocol import Reader
+
+_CATEGORY = re.compile(r"\w[\w .+-]{0,63}")
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
+
+
+def checked_category(category: str) -> str:
+    """`category` if it can be a directory. Raises `UsageError`."""
+    if not _CATEGORY.fullmatch(category) or category.endswith((".", " ")):
+        raise UsageError(f"category {category!r} is not allowed; use up to 64 letters, digits, - and _")
+    return category
+
+
+class RecordFiles:
+    """The records in `store`."""
+
+    def __init__(self, client: Client, store: str) -> None:
+        self._client = client
+        self.store = store
+
+    def get(self, identifier: str) -> tuple[Record, str]:
+        """The record of that id, and the digest of its file. Raises `NotFound`."""
+        if _ID.fullmatch(identifier):
+            with self._client.tree(self.store) as (reader, _, tree):
+                for category in _directories(tree):
+                    entry = tree.lookup(category[1].node, f"{identifier}.md".encode())
+                    if entry is not None and entry.kind is Kind.FILE:
+                        path = f"{DIRECTORY}/{printable(category[0])}/{identifier}.md"
+                        return _read(reader, entry, path), entry.digest.hex()
+        raise NotFound(f"there is no record {identifier}; memory_search finds records")
+
+    def at(self, path: str) -> Record | None:
+        """The record whose file is at `path` in the log."""
+        with self._client.tree(self.store, sealed=False) as (reader, _, tree):
+            entry = resolve(tree, path.encode())
+            return _read(reader, entry, path) if entry is not None and entry.kind is Kind.FILE else None
+
+    def every(self) -> Iterator[Record]:
+        with self._client.tree(self.store) as (reader, _, tree):
+            for path, entry in walk(tree, DIRECTORY.encode()):
+                if entry.kind is Kind.FILE and path.endswith(b".md"):
+                    yield _read(reader, entry, printable(path))
+
+
+def _directories(tree: Tree) -> list[tuple[bytes, Entry]]:
+    records = resolve(tree, DIRECTORY.encode())
+    if records is None or records.kind is not Kind.DIRECTORY:
+        return []
+    return [(name, entry) for name, entry in tree.children(records.node) if entry.kind is Kind.DIRECTORY]
+
+
+def _read(reader: Reader, entry: Entry, path: str) -> Record:
+    return parse(blobs.read(reader, entry.digest, entry.size).decode(errors="replace"), path)

@@ -1,0 +1,212 @@
+"""Memory records: one file each, added only when the memory does not say it already."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from engramfs.client import Client, Session
+from engramfs.model.file_edit import Create, Delete, Overwrite
+from engramfs.model.record import parse
+from engramfs.tools.call import Failure, call
+from engramfs.tools.offered import Offered
+
+from .conftest import Open
+
+STORE = "memories/alice"
+
+
+class Memory:
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.offered = Offered(session)
+
+    def __call__(self, name: str, **arguments: Any) -> Any:
+        (tool,) = [tool for tool in self.offered.tools() if tool.name == f"memory_{name}"]
+        return call(tool, arguments)
+
+    def found(self, search: str, **more: Any) -> list[str]:
+        answer = self("search", search=search, **more)
+        assert not isinstance(answer, Failure), answer
+        return [record["content"] for record in answer["records"]]
+
+
+@pytest.fixture
+def memory(session: Session) -> Iterator[Memory]:
+    memory = Memory(session)
+    yield memory
+    memory.offered.close()
+
+
+@pytest.fixture
+def wordless(memory: Memory, client: Client, tmp_path: Any) -> Memory:
+    """With keyword search alone: the model is not loaded."""
+    config = tmp_path / "engramfs.toml"
+    config.write_text(config.read_text() + "[search]\nsemantic = false\n")
+    return memory
+
+
+def test_a_record_is_a_file_that_a_person_can_read(wordless: Memory, client: Client) -> None:
+    added = wordless(
+        "add", content="Likes tea.\nNever coffee.", category="preferences", tags=["drink"], metadata={"a": 1}
+    )
+    assert added["decision"] == "added"
+    path = f"records/preferences/{added['id']}.md"
+    text = client.read(STORE, path).content.decode()
+    assert text.startswith(f"---\nid: {added['id']}\ncategory: preferences\n")
+    assert text.endswith("---\nLikes tea.\nNever coffee.\n")
+    record = parse(text, path)
+    assert (record.tags, record.metadata) == (("drink",), {"a": 1})
+    assert (record.agent, record.session) == ("digest", wordless.session.id)
+    assert client.log(STORE)[0]["changes"][-1]["path"] == path
+
+
+def test_what_was_added_is_found_once_its_task_is_done(wordless: Memory) -> None:
+    added = wordless("add", content="The harbour office opens at nine.")
+    assert wordless("task_wait", taskId=added["taskId"]) == {"taskId": added["taskId"], "status": "done"}
+    (record,) = wordless("search", search="harbour")["records"]
+    assert (record["id"], record["content"], record["matched"]) == (
+        added["id"],
+        "The harbour office opens at nine.",
+        ["keyword"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "decision"),
+    [
+        ("The harbour office opens at nine. It is closed on Sundays.", "duplicate"),
+        ("the harbour office opens at nine; it is closed on sundays", "duplicate"),
+        ("It is closed on Sundays.", "subset"),
+        ("The harbour office opens at ten. It is closed on Sundays.", "added"),
+        (
+            "The harbour office opens at nine. It is closed on Sundays. Parking is free.",
+            "superset",
+        ),
+        ("Likes tea.", "added"),
+    ],
+)
+def test_what_is_known_is_not_added_again(
+    wordless: Memory, client: Client, content: str, decision: str
+) -> None:
+    first = wordless("add", content="The harbour office opens at nine. It is closed on Sundays.")
+    answer = wordless("add", content=content)
+    assert answer["decision"] == decision
+    assert len(client.files(STORE, under="records")) == (2 if decision == "added" else 1)
+    if decision != "added":
+        assert answer["id"] == first["id"]
+    if decision == "superset":
+        assert wordless.found("parking") == [content]
+
+
+def test_related_records_are_named(wordless: Memory) -> None:
+    first = wordless("add", content="The harbour office opens at nine on Mondays.")
+    answer = wordless("add", content="The harbour office opens at ten on Fridays.")
+    assert answer["decision"] == "added"
+    (related,) = answer["related"]
+    assert (related["id"], related["content"]) == (
+        first["id"],
+        "The harbour office opens at nine on Mondays.",
+    )
+    assert 0.5 <= related["score"] < 0.95
+    assert "merging" in answer["advice"]
+
+
+def test_an_update_keeps_what_it_replaces(wordless: Memory, client: Client) -> None:
+    added = wordless("add", content="Lives in Bergen.", category="facts", tags=["home"])
+    wordless("update", id=added["id"], content="Lives in Oslo.", metadata={"source": "asked"})
+    wordless("update", id=added["id"], content="Lives in Rome.", category="places", tags=[])
+    (record,) = wordless("search", search="Rome")["records"]
+    assert (record["id"], record["category"], record["tags"]) == (added["id"], "places", [])
+    assert record["metadata"]["source"] == "asked"
+    assert [each["value"] for each in record["metadata"]["history"]] == ["Lives in Bergen.", "Lives in Oslo."]
+    assert record["created"] < record["updated"]
+    assert [file.path for file in client.files(STORE, under="records")] == [
+        f"records/places/{added['id']}.md"
+    ]
+    assert wordless.found("Bergen") == []  # it is no longer so, and what was is history
+
+
+def test_what_is_deleted_or_edited_by_hand_is_so_in_the_next_search(
+    wordless: Memory, client: Client, session: Session
+) -> None:
+    one = wordless("add", content="Likes tea.")
+    two = wordless("add", content="Plays chess.")
+    session.edit(STORE, [Overwrite(f"records/general/{one['id']}.md", "Likes cocoa, by hand.\n")])
+    assert wordless.found("cocoa") == ["Likes cocoa, by hand."]
+    assert wordless.found("tea") == []
+    assert wordless("delete", id=two["id"])["id"] == two["id"]
+    session.edit(STORE, [Delete(f"records/general/{one['id']}.md")])
+    assert wordless.found("chess") == wordless.found("cocoa") == []
+    assert wordless("delete", id=two["id"]).code == "not_found"
+
+
+def test_two_actors_never_meet(wordless: Memory, open_session: Open) -> None:
+    bob = Memory(open_session("bob"))
+    try:
+        mine = bob("add", content="Bob's harbour is deep.")
+        assert wordless("add", content="Bob's harbour is deep.")["decision"] == "added"
+        wordless("add", content="Alice's harbour is shallow.")
+        assert wordless.found("shallow") == ["Alice's harbour is shallow."]
+        assert bob.found("shallow") == []
+        assert bob.found("harbour") == ["Bob's harbour is deep."]
+        assert wordless("delete", id=mine["id"]).code == "not_found"
+        assert wordless("update", id=mine["id"], content="x").code == "not_found"
+    finally:
+        bob.offered.close()
+
+
+def test_search_is_narrowed_by_what_the_records_say(wordless: Memory) -> None:
+    wordless("add", content="harbour one", category="a", agentId="x")
+    wordless("add", content="harbour two", category="b", agentId="y")
+    assert wordless.found("harbour", category="b") == ["harbour two"]
+    assert wordless.found("harbour", agentId="x") == ["harbour one"]
+    assert wordless.found("harbour", sessionId="another") == []
+    assert sorted(wordless.found("harbour", sessionId=wordless.session.id)) == ["harbour one", "harbour two"]
+    assert wordless.found("harbour", endTime="2001-01-01T00:00:00Z") == []
+    assert len(wordless.found("harbour", startTime="2001-01-01T00:00:00Z", limit=1)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("add", {"content": " \n"}),
+        ("add", {"content": "x", "category": "../up"}),
+        ("add", {"content": "x", "category": "a/b"}),
+        ("add", {}),
+        ("search", {"search": "x", "limit": 0}),
+        ("search", {"search": "x", "startTime": "yesterday"}),
+        ("task_wait", {"taskId": "first"}),
+    ],
+)
+def test_arguments_that_cannot_be_are_a_usage_error(
+    wordless: Memory, name: str, arguments: dict[str, Any]
+) -> None:
+    failure = wordless(name, **arguments)
+    assert isinstance(failure, Failure)
+    assert failure.code == "usage"
+
+
+def test_an_id_is_no_path(wordless: Memory, session: Session) -> None:
+    session.edit(STORE, [Create("secret.md", "x")])
+    for identifier in ("../secret", "../../secret", "", "a/b", "%2e%2e"):
+        assert wordless("update", id=identifier, content="x").code == "not_found"
+
+
+def test_without_the_extra_search_says_which_and_adding_still_looks(
+    wordless: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import builtins
+
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any, **more: Any) -> Any:
+        if name.startswith("engramfs.search.searching"):
+            raise ModuleNotFoundError("No module named 'tantivy'", name="tantivy")
+        return real(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    wordless("add", content="Likes tea.")
+    assert wordless("add", content="likes tea")["decision"] == "duplicate"
+    failure = wordless("search", search="tea")
+    assert (failure.code, "engramfs[search]" in failure.message) == ("unavailable", True)
