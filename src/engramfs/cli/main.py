@@ -49,6 +49,7 @@ MODULES = {
         "backup": "backup",
         "restore-backup": "restore_backup",
         "mount": "mount",
+        "mcp": "mcp",
         "daemon": "daemon",
         "oci-hook": "oci_hook",
         "docker-plugin": "docker_plugin",

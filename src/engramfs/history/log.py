@@ -135,6 +135,13 @@ def feed_position(reader: Reader) -> int:
     return keys.read_u64(value) - 1 if value is not None else 0
 
 
+def feed(reader: Reader, first: int, last: int) -> Iterator[tuple[int, int]]:
+    """(store id, number) of each version from `first` to `last` of the feed."""
+    for _, value in reader.scan(Table.FEED, keys.u64(first), keys.u64(last + 1)):
+        store, number = msgspec.msgpack.decode(value)
+        yield int(store), int(number)
+
+
 def describe(version: Version, changes: Iterable[Change]) -> dict[str, Any]:
     """A version as JSON. `overwrites` is there only when the version is flagged `concurrent`."""
     described: dict[str, Any] = {

@@ -1,0 +1,96 @@
+"""An agent with tools and an agent with a shell: the same bytes, the same versions."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mcp")
+
+from ..harness.daemon import Daemon
+from ..harness.mcp_client import Agent, Refused, connected, run
+from .session import Session
+
+
+def environment(daemon: Daemon) -> dict[str, str]:
+    return daemon.environment | {"PYTHONWARNINGS": "error"}
+
+
+def serve(session: Session, use: Callable[[Agent], Awaitable[Any]]) -> Any:
+    """Runs an agent of tools in the session that the test has open."""
+    return run(use, environment(session.daemon), "--session", session.id)
+
+
+def test_tools_and_a_mount_of_one_session_show_the_same_bytes_and_versions(session: Session) -> None:
+    session.attach()
+    inside, state = session.daemon.inside, f"{session.root}/mnt/memory/state"
+
+    async def use(agent: Agent) -> None:
+        inside.call("write", f"{state}/a.md", b"from the shell\n")
+        read = await agent.call("read_context_file", context="state", path="a.md")
+        assert read["content"] == "from the shell\n"
+        change = {
+            "path": "a.md",
+            "mode": "append",
+            "content": "from the tool\n",
+            "expected_sha256": read["sha256"],
+        }
+        written = await agent.call("write_context", context="state", files=[change])
+        assert inside.run("cat", f"{state}/a.md").out == "from the shell\nfrom the tool\n"
+        with pytest.raises(Refused, match="stale"):
+            await agent.call("write_context", context="state", files=[change])
+        inside.call("write", f"{state}/a.md", b"over it\n")
+        with pytest.raises(Refused, match="stale"):
+            await agent.call(
+                "write_context",
+                context="state",
+                files=[change | {"expected_sha256": written["files"][0]["sha256"]}],
+            )
+        await agent.call("memory", command="create", path="/memories/b.md", file_text="remembered")
+        assert inside.call("read", f"{session.user}/b.md") == b"remembered"
+
+    serve(session, use)
+    log = session.daemon.log(f"memory/{session.agent}/state")
+    assert [each["via"] for each in log] == ["fs", "tool", "fs"]
+    assert {each["author"]["session"] for each in log} == {session.id}
+
+
+def test_a_switch_is_followed_and_the_end_of_the_session_too(session: Session) -> None:
+    async def use(agent: Agent) -> None:
+        await agent.call("memory", command="create", path="/memories/mine.md", file_text="x")
+        await asyncio.to_thread(session.switch, session.other)
+        assert "mine.md" not in await agent.call("memory", command="view", path="/memories")
+        with pytest.raises(Refused, match=r"not_found: there is no context"):
+            await agent.call("read_context_file", context=f"memories/{session.actor}", path="mine.md")
+        await asyncio.to_thread(session.daemon.ok, "session", "close", session.id)
+        with pytest.raises(Refused, match="not_found: there is no session"):
+            await agent.call("memory", command="view", path="/memories")
+
+    serve(session, use)
+
+
+def test_a_server_of_its_own_session_lives_through_kills_and_restarts_and_closes_it(
+    tmp_path: Path, daemon: Daemon
+) -> None:
+    daemon.up(actor="first")
+
+    async def use() -> None:
+        async with asyncio.timeout(60), connected(environment(daemon), "--actor", "alice") as agent:
+            for number in range(4):
+                files = [{"path": f"{number}.md", "mode": "create", "content": "x"}]
+                assert (await agent.call("write_context", context="user", files=files))["changed"]
+                if number == 0:
+                    daemon.kill_worker()
+                    await asyncio.to_thread(lambda: daemon.worker)
+                elif number == 1:
+                    await asyncio.to_thread(daemon.ok, "down")
+                elif number == 2:
+                    await asyncio.to_thread(daemon.up, actor="first")
+            sessions = daemon.client.call("session.list")
+            assert [each["actor"] for each in sessions] == ["first", "alice"]
+
+    asyncio.run(use())
+    assert [each["actor"] for each in daemon.client.call("session.list")] == ["first"]
+    assert [each["via"] for each in daemon.log("memories/alice")] == ["seed", "tool", "tool", "tool", "tool"]
