@@ -40,6 +40,9 @@ class ReadingEngine:
     def copy(self, directory: str) -> None:  # noqa: ARG002
         raise _refused()
 
+    def drop_buffers(self) -> None:
+        raise _refused()
+
     def close(self) -> None:
         """The client's log is the client's to close."""
 
