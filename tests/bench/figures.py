@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-Unit = Literal["µs", "ms", "s", "MiB/s", "MiB"]
+Unit = Literal["µs", "ms", "s", "MiB/s", "MiB", "records/s", "of 1"]
 
 
 class Target(msgspec.Struct, frozen=True):

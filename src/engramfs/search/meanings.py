@@ -22,7 +22,7 @@ from engramfs.storage.protocol import Engine
 
 _log = structlog.get_logger("engramfs.search")
 
-AT_ONCE = 32  # passages of one step
+AT_ONCE = 64  # passages of one step
 
 
 def without_vector(snapshot: Snapshot, vectors: VectorFile) -> list[tantivy.DocAddress]:

@@ -134,7 +134,7 @@ def test_a_step_does_some_and_says_what_is_left(book: Book, search: Search) -> N
         if step.is_last:
             break
     assert left == sorted(left, reverse=True)
-    assert left[0] == 70 - 32
+    assert left[0] == 70 - 64
 
 
 @pytest.mark.parametrize(

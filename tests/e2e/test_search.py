@@ -1,0 +1,139 @@
+"""`engramfs search` over real mounts and processes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..harness.command import Command
+from ..harness.daemon import Daemon, Place
+from .session import Session
+
+WORDS = "[search]\nsemantic = false\n"
+
+
+@pytest.fixture
+def engramfs(tmp_path: Path) -> Command:
+    """The command with a store of 2,000 files, and without meaning, which would take a minute."""
+    engramfs = Command(tmp_path)
+    (tmp_path / "config.toml").write_text(WORDS)
+    engramfs.environment["ENGRAMFS_CONFIG"] = str(tmp_path / "config.toml")
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    for number in range(2000):
+        text = f"memo{number} is about tea and the {number}th cup\n" * 20
+        (plain / f"{number}.md").write_text(text)
+    engramfs.ok("store", "create", "contexts/tea")
+    engramfs.ok("import", "contexts/tea", str(plain))
+    return engramfs
+
+
+def found(finished: str) -> list[str]:
+    return [each["path"] for each in json.loads(finished)]
+
+
+def test_two_actors_never_find_what_the_other_wrote(served: Daemon, session: Session) -> None:
+    other = served.json("session", "open", "--agent", session.agent, "--actor", session.other)
+    root = f"{session.root}-other"
+    served.inside.call("os.makedirs", root)
+    session.attach()
+    served.ok("attach", other["id"], "--root", root)
+    for where, what in ((session.user, b"zeppelin of one"), (f"{root}/memories/user", b"zeppelin of two")):
+        served.inside.call("write", f"{where}/diary.md", what)
+
+    another = {session.actor: session.other, session.other: session.actor}
+    for mine, actor in ((session.id, session.actor), (other["id"], session.other)):
+        hits = served.json("search", "zeppelin", "diary", "--session", mine, "--kind", "keyword")
+        assert [(hit["store"], hit["path"]) for hit in hits] == [(f"memories/{actor}", "diary.md")]
+        hits = served.json("search", "airship", "--session", mine)
+        assert f"memories/{another[actor]}" not in {hit["store"] for hit in hits}
+    assert len(served.json("search", "zeppelin", "--kind", "keyword")) >= 2, "a person finds both"
+
+    served.ok("switch", session.id, "--actor", session.other)
+    hits = served.json("search", "zeppelin", "--session", session.id, "--kind", "keyword")
+    assert [hit["store"] for hit in hits] == [f"memories/{session.other}"], "at once after a switch"
+    served.ok("session", "close", other["id"])
+
+
+def test_what_is_written_edited_and_removed_by_hand_is_followed(place: Place) -> None:
+    daemon = place.daemon
+
+    def search(*words: str) -> list[dict[str, Any]]:
+        hits: list[dict[str, Any]] = daemon.json("search", *words, "--store", place.store)
+        return hits
+
+    record = "---\nid: a1\ntags: [travel]\nupdated: 2026-01-02T00:00:00Z\n---\n{}\n"
+    place.inside.call("os.makedirs", place.path("records/fact"))
+    place.write("records/fact/a1.md", record.format("The ferry leaves at nine.").encode())
+    (hit,) = search("ferry", "--category", "fact", "--since", "2026-01-01")
+    assert (hit["line"], hit["category"], hit["updated"][:10]) == (6, "fact", "2026-01-02")
+    assert search("ferry", "--category", "other") == []
+    assert search("ferry", "--since", "2026-02-01") == []
+
+    place.write("records/fact/a1.md", record.format("The tram leaves at ten.").encode())
+    assert search("ferry", "--kind", "keyword") == []
+    assert [one["snippet"] for one in search("tram")] == ["The tram leaves at ten."]
+
+    place.inside.call("os.unlink", place.path("records/fact/a1.md"))
+    assert search("tram") == []
+
+
+def test_chinese_is_found_by_one_character_and_shown(place: Place) -> None:
+    place.write("喝茶.md", "早上喝乌龙茶。\n晚上不喝。\n".encode())
+    shown = place.daemon.ok("search", "茶", "--store", place.store)
+    assert shown.splitlines() == [
+        f"{place.store}@1:喝茶.md  line 1  keyword+semantic  {time.strftime('%Y-%m-%d', time.gmtime())}",
+        "    早上喝乌龙茶。 晚上不喝。",
+    ]
+
+
+def test_errors_are_one_line(engramfs: Command) -> None:
+    finished = engramfs("search", "tea", "--store", "contexts/none")
+    assert (finished.code, finished.err.count("\n")) == (3, 1)
+    finished = engramfs("search", "tea", "--kind", "semantic")
+    assert (finished.code, finished.err.count("\n")) == (1, 1)
+    assert "semantic = false" in finished.err
+    finished = engramfs("search", "tea", "--since", "yesterday")
+    assert finished.code == 2
+
+
+def test_processes_at_once_find_the_same(engramfs: Command) -> None:
+    """One of them indexes; the others wait for it, and none finds half of it."""
+    arguments = [sys.executable, "-m", "engramfs", "search", "memo7", "-n", "1", "--json"]
+    started = [
+        subprocess.Popen(arguments, env=engramfs.environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    answers = [process.communicate(timeout=60)[0] for process in started]
+    assert [process.returncode for process in started] == [0] * 4
+    assert [found(answer) for answer in answers] == [["7.md"]] * 4
+
+
+def test_a_kill_at_any_moment_of_indexing_loses_nothing(engramfs: Command) -> None:
+    arguments = [sys.executable, "-m", "engramfs", "search", "memo7", "-n", "1", "--json"]
+    generations = set()
+    for round_ in range(8):
+        process = subprocess.Popen(arguments, env=engramfs.environment, stdout=subprocess.DEVNULL)
+        _wait_for(engramfs.state / "search" / "lock")
+        time.sleep(0.04 * round_)
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=10)
+        generations |= {name for name in os.listdir(engramfs.state / "search") if name.isdecimal()}
+    assert generations, "it was killed before it began"
+    for number in (0, 7, 1999):
+        assert found(engramfs.ok("search", f"memo{number}", "-n", "1", "--json")) == [f"{number}.md"]
+    assert len(found(engramfs.ok("search", "tea", "-n", "1000", "--json"))) == 1000
+    assert len([name for name in os.listdir(engramfs.state / "search") if name.isdecimal()]) == 1
+
+
+def _wait_for(path: Path) -> None:
+    deadline = time.monotonic() + 20
+    while not path.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
