@@ -40,6 +40,7 @@ MODULES = {
         "pending": "pending",
         "restart": "restart",
         "restore": "restore",
+        "revert": "revert",
         "note": "note",
         "redact": "redact",
         "gc": "gc",

@@ -13,7 +13,7 @@ from engramfs.daemon.committing import Committer, author_of
 from engramfs.daemon.control import Handler, Peer
 from engramfs.daemon.request import taking
 from engramfs.errors import InvalidArgument, UsageError
-from engramfs.history import restore
+from engramfs.history import restore, revert
 from engramfs.history.commit import Commit
 from engramfs.model.names import raw
 from engramfs.model.operation import Note
@@ -30,6 +30,13 @@ class RestoreRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     store: str
     number: int
     path: str | None = None
+
+
+class RevertRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The version of a store that is to be undone."""
+
+    store: str
+    number: int
 
 
 class NoteRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,6 +56,7 @@ class HistoryMethods:
     def methods(self) -> Mapping[str, Handler]:
         return {
             "restore": taking(RestoreRequest, self.restore),
+            "revert": taking(RevertRequest, self.revert),
             "note": taking(NoteRequest, self.note),
         }
 
@@ -58,6 +66,14 @@ class HistoryMethods:
 
         def plan(writer: Writer) -> Commit:
             return restore.plan(writer, store, request.number, path, author_of(peer), time.time_ns())
+
+        return await self._committer.at_once(store, plan)
+
+    async def revert(self, request: RevertRequest, peer: Peer) -> Document | None:
+        store = self._committer.writable(request.store)
+
+        def plan(writer: Writer) -> Commit:
+            return revert.plan(writer, store, request.number, author_of(peer), time.time_ns())
 
         return await self._committer.at_once(store, plan)
 
