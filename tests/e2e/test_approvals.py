@@ -79,3 +79,126 @@ def test_what_is_asked_for_is_seen_by_its_session_until_it_is_approved(desk: Des
     assert newest["message"] == "pending 1, approved by root: fine"
     writing.write("new", b"writing\n")
     assert asking.read("new") == b"writing\n"
+
+
+def test_in_conflict_an_approval_is_refused_or_merged(desk: Desk) -> None:
+    daemon, asking, writing = desk.daemon, desk.asking, desk.writing
+    asking.write("file", LINES.replace(b"one", b"ONE"))
+    asking.write("other", b"asked\n")
+    writing.write("file", LINES.replace(b"five", b"FIVE"))
+    asking.inside.call("os.mkdir", asking.path("made"))
+    daemon.barrier()
+    assert "-one\n+ONE\n" in daemon.ok("pending", "diff", STORE, "1", "file")
+    assert daemon.ok("pending", "show", STORE, "1", "other") == "asked\n"
+    assert daemon.ok("log", STORE, "--pending") == daemon.ok("pending", "list", STORE)
+    refused = daemon.command("pending", "approve", STORE, "1")
+    assert refused.code == 4, refused
+    assert "file is not what it was" in refused.err
+    assert "--merge" in refused.err
+    assert writing.read("other") == b"other\n"
+    daemon.ok("pending", "approve", STORE, "1", "--merge")
+    merged = LINES.replace(b"one", b"ONE").replace(b"five", b"FIVE")
+    assert asking.read("file") == writing.read("file") == merged
+    assert writing.read("other") == b"asked\n"
+    again = daemon.command("pending", "approve", STORE, "1")
+    assert (again.code, "was approved by root already" in again.err) == (4, True)
+    asking.write("file", b"asked\n")
+    writing.write("file", b"written\n")
+    refused = daemon.command("pending", "approve", STORE, "--merge", "3")
+    assert (refused.code, "file cannot be merged" in refused.err) == (4, True)
+
+
+def test_a_rejection_is_told_to_the_session_and_takes_its_change_back(desk: Desk) -> None:
+    daemon, asking, writing = desk.daemon, desk.asking, desk.writing
+    asking.write("file", b"asked\n")
+    asking.write("new", b"new\n")
+    daemon.barrier()
+    daemon.ok("pending", "reject", STORE, "--reason", "too vague")
+    assert (asking.read("file"), asking.names()) == (LINES, ["file", "other"])
+    assert "pending 1 was rejected by root: too vague" in asking.read(".versions/status").decode()
+    assert asking.read(".versions/pending/1/new") == b"new\n"
+    [shown] = daemon.json("pending", "list", STORE, "--all")
+    assert (shown["state"], shown["reason"], shown["decided_by"]) == ("rejected", "too vague", "root")
+    assert daemon.json("pending", "list", STORE) == daemon.json("status")["pending"] == []
+    hub = f"{daemon.run_directory}/fs/pending/{STORE}"
+    assert daemon.inside.call("read", f"{hub}/1/file") == b"asked\n"
+    writing.write("file", b"written\n")
+    assert asking.read("file") == b"written\n"
+
+
+def test_what_waits_and_what_is_open_outlive_the_worker_and_the_session(desk: Desk) -> None:
+    daemon, asking, writing = desk.daemon, desk.asking, desk.writing
+    daemon.barrier()
+    asking.write("file", b"asked\n")
+    descriptor = asking.inside.call("os.open", asking.path("open"), 0o102)
+    asking.inside.call("os.write", descriptor, b"half")
+    asking.write("gone", b"removed")
+    gone = asking.inside.call("os.open", asking.path("gone"), 2)
+    asking.inside.call("os.unlink", asking.path("gone"))
+    inode = asking.inside.call("os.stat", asking.path("file")).st_ino
+    before = daemon.kill_worker()
+    assert daemon.worker != before
+    assert asking.read("file") == b"asked\n"
+    assert asking.inside.call("os.stat", asking.path("file")).st_ino == inode
+    assert asking.inside.call("os.pread", gone, 10, 0) == b"removed"
+    asking.inside.call("os.write", descriptor, b" and half")
+    asking.inside.call("os.close", descriptor)
+    asking.inside.call("os.close", gone)
+    writing.write("theirs", b"theirs\n")
+    assert asking.names() == ["file", "open", "other", "theirs"]
+    assert asking.read("open") == b"half and half"
+    daemon.barrier()
+    numbers = [each["number"] for each in daemon.json("pending", "list", STORE)]
+    daemon.ok("pending", "approve", STORE, str(numbers[0]))
+    assert writing.read("file") == b"asked\n"
+    daemon.kill_worker()
+    asking.write("later", b"later\n")
+    assert daemon.worker
+    daemon.end(asking)
+    assert [each["number"] for each in daemon.json("pending", "list", STORE)] == [
+        *numbers[1:],
+        len(numbers) + 1,
+    ]
+    daemon.down()
+    for number in [*numbers[1:], len(numbers) + 1]:
+        daemon.ok("pending", "approve", STORE, str(number))
+    assert daemon.ok("show", f"{STORE}:open") == "half and half"
+    assert daemon.ok("show", f"{STORE}:later") == "later\n"
+
+
+def test_what_a_store_refuses_to_overwrite_waits(desk: Desk) -> None:
+    daemon, writing = desk.daemon, desk.writing
+    daemon.ok("store", "set", STORE, "--conflicts", "refuse")
+    other = desk.session("eve", "read_write")
+    descriptor = other.inside.call("os.open", other.path("file"), 1 | 512)
+    other.inside.call("os.pwrite", descriptor, LINES.replace(b"one", b"ONE"), 0)
+    writing.write("file", LINES.replace(b"five", b"FIVE"))
+    with pytest.raises(OSError, match="Errno 116"):
+        other.inside.call("os.close", descriptor)
+    daemon.barrier()
+    [waiting] = daemon.json("pending", "list", STORE)
+    assert waiting["flags"] == ["concurrent", "refused"]
+    assert waiting["author"]["actor"] == "eve"
+    daemon.ok("pending", "approve", STORE, "--merge")
+    assert writing.read("file") == LINES.replace(b"one", b"ONE").replace(b"five", b"FIVE")
+
+
+def test_an_attachment_that_asks_says_so(desk: Desk) -> None:
+    daemon, asking = desk.daemon, desk.asking
+    shown = daemon.json("session", "show", asking.session)
+    assert {each["store"]: each["access"] for each in shown["attachments"]}[STORE] == "ask"
+    assert "fork" not in shown["attachments"][0]
+    asking.write("new", b"new\n")
+    daemon.barrier()
+    marks = {
+        name: asking.inside.call("os.getxattr", asking.path("new"), f"user.engramfs.{name}")
+        for name in ("access", "store", "pending", "session")
+    }
+    assert marks == {
+        "access": b"ask",
+        "store": STORE.encode(),
+        "pending": b"1",
+        "session": asking.session.encode(),
+    }
+    pinned = daemon.command("session", "open", "--agent", "asking", "--attach", f"{STORE}@1=/mnt/x:ask")
+    assert (pinned.code, "old version" in pinned.err) == (2, True)

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from engramfs.errors import Stale
+from engramfs.errors import Conflict, Stale
 from engramfs.history import catalog, commit, restore
 from engramfs.model.author import SYSTEM
 from engramfs.storage import blobs
@@ -197,9 +197,52 @@ async def test_a_store_that_refuses_answers_the_later_close_with_estale_and_keep
     with machine.repository.engine.reading() as reader:
         assert blobs.read(reader, digest, size) == b"a" * size
     [failure] = machine.failures()
-    assert "refused to overwrite file" in failure
-    assert digest.hex() in failure
-    assert digest.hex() in ann.read(".versions/status").decode()
+    assert failure == (
+        "refused to overwrite file, which another author changed; what was written waits as pending 1"
+    )
+    assert failure in ann.read(".versions/status").decode()
+    assert machine.pending(REFUSES) == [(1, "open", ["modified file"])]
+    assert ann.read(".versions/pending/1/file") == b"a" * size
+
+
+async def test_what_was_refused_can_be_approved_merged_or_rejected_each_by_itself(machine: Machine) -> None:
+    machine.create_store(REFUSES, conflicts="refuse")
+    ann, bob = machine.writes("ann", REFUSES), machine.writes("bob", REFUSES)
+    await ann.save("file", b"one\ntwo\nthree\n")
+    await machine.seal()
+    for word in (b"ONE\ntwo\nthree\n", b"1\ntwo\nthree\n"):
+        mine = ann.open("file", truncate=True)
+        await mine.write(word)
+        await bob.append("file", b"bob\n")
+        await bob.save("file", bob.read("file").replace(b"three", b"THREE"))
+        with pytest.raises(Stale):
+            await mine.close()
+        await machine.seal()
+        await bob.save("file", b"one\ntwo\nthree\n")
+        await machine.seal()
+    await machine.approve(1, REFUSES)
+    assert bob.read("file") == ann.read("file") == b"ONE\ntwo\nthree\n"
+    assert machine.versions(REFUSES)[-1].author == "ann"
+    assert machine.versions(REFUSES)[-1].flags == ("approved", "concurrent", "refused")
+    with pytest.raises(Conflict, match="file cannot be merged"):
+        await machine.approve(2, REFUSES, merge=True)
+    await machine.reject(2, REFUSES)
+    assert [state for _, state, _ in machine.pending(REFUSES)] == ["approved", "rejected"]
+
+
+async def test_what_was_refused_merges_with_what_came_instead(machine: Machine) -> None:
+    machine.create_store(REFUSES, conflicts="refuse")
+    ann, bob = machine.writes("ann", REFUSES), machine.writes("bob", REFUSES)
+    await ann.save("file", b"one\ntwo\nthree\n")
+    mine = ann.open("file", truncate=True)
+    await mine.write(b"ONE\ntwo\nthree\n")
+    await bob.save("file", b"one\ntwo\nTHREE\n")
+    with pytest.raises(Stale):
+        await mine.close()
+    with pytest.raises(Conflict, match="file is not what it was"):
+        await machine.approve(1, REFUSES)
+    await machine.approve(1, REFUSES, merge=True)
+    assert ann.read("file") == b"ONE\ntwo\nTHREE\n"
 
 
 async def test_a_store_that_refuses_still_merges_appends(machine: Machine) -> None:
@@ -211,6 +254,30 @@ async def test_a_store_that_refuses_still_merges_appends(machine: Machine) -> No
     await bob.append("log", b"bob\n")
     await mine.close()
     assert bob.read("log") == b"one\nbob\nann\n"
+
+
+@pytest.mark.parametrize("replaced", [False, True], ids=["removed", "replaced"])
+async def test_what_is_written_to_a_file_that_another_removed_waits(
+    machine: Machine, both: tuple[Program, Program], replaced: bool
+) -> None:
+    ann, bob = both
+    mine = ann.open("file")
+    ann.view.opened(mine.node)
+    await mine.write(b"ann\n")
+    if replaced:
+        await bob.save_atomically("file", b"bob\n", ".tmp-1")
+    else:
+        bob.unlink("file")
+    assert mine.read() == b"ann\n"
+    await mine.close()
+    await machine.seal()
+    assert machine.tree() == ({"file": b"bob\n"} if replaced else {})
+    if replaced:
+        with pytest.raises(Conflict, match="file is not what it was"):
+            await machine.approve(1)
+    else:
+        await machine.approve(1)
+        assert ann.read("file") == bob.read("file") == machine.tree()["file"] == b"ann\n"
 
 
 async def test_a_file_that_another_removed_while_it_was_open_stays_removed(

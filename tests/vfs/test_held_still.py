@@ -98,7 +98,9 @@ async def test_what_was_written_to_a_file_that_a_call_deleted_is_kept_and_said(m
     await mine.write(b"lost?")
     await call(machine, Delete("file"))
     await mine.close()
+    await machine.seal()
     assert any("file was closed after another author removed" in failure for failure in machine.failures())
+    assert machine.pending() == [(1, "open", ["created file"])]
 
 
 async def test_a_later_close_over_a_call_is_flagged_and_names_its_version(machine: Machine) -> None:

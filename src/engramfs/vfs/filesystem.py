@@ -349,6 +349,9 @@ class Filesystem:
         """Seal every store and wait until all of it is in the log."""
         for store in list(self.stores.values()):
             await store.sealed()
+            while store.offers and not self.resources.writer.trouble:
+                with trio.move_on_after(0.1):
+                    await store.offers[0].wait()
         self.trim_journal()
 
     def settle(self, decided: Decided) -> None:

@@ -68,6 +68,7 @@ class LiveStore:
         self.batch: Batch | None = None
         self.messages = WaitingMessages()  # for versions to come
         self.coming: list[Cut] = []  # handed to the log writer, not written yet
+        self.offers: list[trio.Event] = []  # refused contents on their way to be pending
         self.recent: list[str] = []  # refusals and conflicts, newest last, for `.versions/status`
         self.dirty = DirtySpools(resources.unrecorded)
         self.removed_by: dict[int, int] = {}  # node that may be open → the view that took its last name

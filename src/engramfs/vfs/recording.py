@@ -33,6 +33,7 @@ from engramfs.vfs.cut import Cut
 from engramfs.vfs.held_still import HeldStill
 from engramfs.vfs.node import Node
 from engramfs.vfs.open_file import OpenFile
+from engramfs.vfs.refused_contents import RefusedContents
 from engramfs.vfs.spool import Spool
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class Recorder:
     def __init__(self, view: "WritableView") -> None:
         self._view = view
         self._store = view.store
+        self._refused = RefusedContents(view)
 
     # Changing bytes
 
@@ -159,7 +161,7 @@ class Recorder:
                 self._record(node.entry, node.content)
             return
         if not node.places:
-            self._keep_removed(node, spool)
+            self._keep_removed(file, spool)
             return
         spool = self._merge_append(file, spool) or spool
         if spool.size <= INLINE:
@@ -176,26 +178,17 @@ class Recorder:
             file.writers += 1
             raise
 
-    def _keep_removed(self, node: Node, spool: Spool) -> None:
-        """The file has no name any more. Where another author took it, what was written is kept and said."""
+    def _keep_removed(self, file: OpenFile, spool: Spool) -> None:
+        """The file has no name any more. Where another author took it, what was written waits."""
+        node = file.node
         remover = self._store.removed_by.pop(node.id, self._view.number)
         if remover == self._view.number or not spool.size:
             return
         content = b"".join(spool.pieces())
+        digest = hashlib.sha256(content).digest()
         path = printable(self._store.tree.path_of(node))
-        self._keep_aside(
-            f"{path} was closed after another author removed or replaced it",
-            hashlib.sha256(content).digest(),
-            content,
-        )
-
-    def _keep_aside(self, why: str, digest: bytes, content: bytes | None) -> None:
-        """What was written does not become the file: it is kept as a blob (unless it is one), and said."""
-        self._store.resources.in_use.hold(digest)
-        if content is not None:
-            writer = self._store.resources.writer
-            writer.submit(partial(blobs.put_bytes, digest=digest, content=content), lambda _: None)
-        self._store.remember(f"{why}; what was written is blob {digest.hex()}")
+        said = f"{path} was closed after another author removed or replaced it"
+        self._refused.offer(file, spool, digest, content, said)
 
     async def _record_large(self, file: OpenFile, spool: Spool) -> None:
         node, writer = file.node, self._store.resources.writer
@@ -244,7 +237,7 @@ class Recorder:
         elif spool.base_digest != entry.digest or (
             file.opened_digest != spool.base_digest and not spool.appended  # moved before the first write
         ):
-            overwrites = self._overwritten(node, spool, digest, content)
+            overwrites = self._overwritten(file, spool, digest, content)
         ctime = max(entry.ctime + 1, spool.mtime, time.time_ns())
         changed = replace(entry, size=spool.size, digest=digest, mtime=spool.mtime, ctime=ctime)
         self._record(changed, content, overwrites)
@@ -252,14 +245,15 @@ class Recorder:
         file.opened_digest = digest
         self._store.dirty.discard(spool)
 
-    def _overwritten(self, node: Node, spool: Spool, digest: bytes, content: bytes | None) -> Cut | None:
+    def _overwritten(self, file: OpenFile, spool: Spool, digest: bytes, content: bytes | None) -> Cut | None:
         """The cut whose content a later close overwrites. Raises `Stale` where the store refuses that."""
         if self._store.batch is not None and self._store.batch.author != self._view.author:
             self._store.cut()
         if self._store.store.conflicts == "keep":
-            return self._store.last_cut(node)
-        path = printable(self._store.tree.path_of(node))
-        self._keep_aside(f"refused to overwrite {path}, which another author changed", digest, content)
+            return self._store.last_cut(file.node)
+        path = printable(self._store.tree.path_of(file.node))
+        said = f"refused to overwrite {path}, which another author changed"
+        self._refused.offer(file, spool, digest, content, said, "refused")
         self._store.dirty.discard(spool)
         spool.refuse()
         raise Stale(f"{path} changed since it was opened")
