@@ -5,7 +5,9 @@ call             a tool's call: arguments checked, errors with a code
 
 reach            what a session may read and write, by short names
 context_files    list_context_files, read_context_file, write_context
+session_tree     the files of a session under the paths of its mounts
 records          memory_add, memory_update, memory_delete: one file each
+record_files     where they are
 record_search    memory_search, memory_task_wait, and what memory_add finds alike
 memory           the tool `memory` of the Anthropic API: six commands on paths
 memory_paths     where those paths lead
