@@ -49,6 +49,9 @@ for directory in "$@"; do
     mount --rbind "$directory" "$root$directory"
 done
 
+# What this machine remembers is none of the other's business.
+rm -rf "$root"/var/lib/engramfs "$root"/etc/engramfs
+
 # Only the units of the test, and none that sets a machine up.
 units=$root/etc/systemd/system
 mount -t tmpfs tmpfs "$units"

@@ -4,7 +4,7 @@
 
 It takes the descriptor `fuse` from its keeper, answers READY=1 once it serves, sends keep-alives when they
 are asked for, and ends in order on SIGTERM. Each line that it receives on the control socket is answered
-with its pid; `stop` stops it.
+with its pid; `stop` stops it, and after `deaf` it reads no more requests, alive as it is otherwise.
 """
 
 import errno
@@ -93,14 +93,17 @@ class DirectoryOperations(pyfuse3.Operations):
 
 
 async def serve(control: int | None) -> None:
+    hearing = trio.CancelScope()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(end_on_sigterm, nursery.cancel_scope)
         nursery.start_soon(say_alive)
         if control is not None:
             listener = trio.socket.fromfd(control, trio.socket.AF_UNIX, trio.socket.SOCK_STREAM)
-            nursery.start_soon(answer, listener, nursery.cancel_scope)
+            nursery.start_soon(answer, listener, {b"stop": nursery.cancel_scope, b"deaf": hearing})
         notify("READY=1", f"STATUS=serving as {os.getpid()}")
-        await pyfuse3.main()
+        with hearing:
+            await pyfuse3.main()
+        await trio.sleep_forever()
 
 
 async def end_on_sigterm(scope: trio.CancelScope) -> None:
@@ -115,14 +118,14 @@ async def say_alive() -> None:
         await trio.sleep(interval)
 
 
-async def answer(listener: trio.socket.SocketType, scope: trio.CancelScope) -> None:
+async def answer(listener: trio.socket.SocketType, ends: dict[bytes, trio.CancelScope]) -> None:
     while True:
         connection, _ = await listener.accept()
         with connection:
             said = await connection.recv(100)
             await connection.send(str(os.getpid()).encode())
-            if said == b"stop":
-                scope.cancel()
+            if said in ends:
+                ends[said].cancel()
 
 
 def main() -> None:

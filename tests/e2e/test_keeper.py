@@ -301,6 +301,44 @@ def test_a_worker_that_ignores_sigterm_is_killed_at_the_deadline(daemon: Daemon)
     assert 9 < time.monotonic() - started < 15
 
 
+def test_a_worker_that_lives_and_does_not_serve_is_replaced(daemon: Daemon) -> None:
+    (daemon.served / "file").write_text("content")
+    daemon.start()
+    deaf = daemon.ask(b"deaf")
+    started = time.monotonic()
+    eventually(lambda: daemon.text().count("is ready") == 2)
+    assert 4 < time.monotonic() - started < 12
+    assert (daemon.run / "fs/file").read_text() == "content"
+    assert f"worker {deaf} ended (killed by SIGKILL): gave no answer at its mount in time" in daemon.text()
+
+
+def test_whoever_asks_at_the_mount_may_be_killed_too(daemon: Daemon) -> None:
+    keeper = daemon.start()
+    worker = daemon.ask()
+    for _ in range(2):
+        eventually(lambda: len(children(keeper.pid)) == 2)
+        (asking,) = children(keeper.pid) - {worker}
+        os.kill(asking, signal.SIGKILL)
+        eventually(lambda: not {asking} & children(keeper.pid))  # noqa: B023
+    assert daemon.ask() == worker
+
+
+def children(pid: int) -> set[int]:
+    return set(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+
+
+def test_a_worker_that_crashes_while_it_stops_is_not_replaced(daemon: Daemon) -> None:
+    script = (
+        "import os; from engramfs.daemon.handover import notify\n"
+        "notify('READY=1'); notify('STOPPING=1', 'EXIT_STATUS=0'); os.abort()"
+    )
+    keeper = daemon.start(sys.executable, "-c", script, wait=False)
+    assert keeper.wait(10) == 0
+    assert daemon.text().count("started worker") == 1
+    assert "while it stopped; what it had not sealed is in the journal" in daemon.text()
+    assert mounts_under(daemon.run) == []
+
+
 def test_ctrl_c_reaches_only_the_keeper_which_stops_in_order(daemon: Daemon) -> None:
     keeper = daemon.start()
     assert os.getsid(daemon.ask()) != os.getsid(keeper.pid)

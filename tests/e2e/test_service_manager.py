@@ -20,7 +20,10 @@ import pytest
 from engramfs.daemon import handover
 from engramfs.daemon.client import ControlClient
 from engramfs.mount import syscalls
+from engramfs.mount.hub import abort, mount_new
 from engramfs.mount.mountinfo import read_mounts
+
+from ..harness.inside import Inside
 
 WORKER = Path(__file__).parent / "directory_worker.py"
 KEEPER = Path(__file__).parent / "keeper_without_takeover.py"
@@ -38,7 +41,9 @@ class Systemd:
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._listener.bind(self.notify_socket)
         self.heard: list[str] = []
+        self.stored: list[int] = []  # its descriptor store: the connection, if it has it
         self.keeper = 0
+        self._control: socket.socket | None = None
 
     def start(
         self,
@@ -54,9 +59,21 @@ class Systemd:
         if watchdog_pid is not None:
             environment["WATCHDOG_PID"] = str(watchdog_pid)
         descriptors = {"control": control.fileno()} if control else {}
-        said = os.open(self.said, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         arguments = [sys.executable, "-P", str(KEEPER), str(self.run), *worker]
-        self.keeper = handover.start(arguments, descriptors, environment, said)
+        self._start(arguments, descriptors, environment)
+
+    def run_as_main(self, command: list[str], control: socket.socket, fuse: int | None = None) -> None:
+        """Start `command` as the main process, with what is stored, or with `fuse` for the first time."""
+        descriptors = {"control": control.fileno()}
+        if self.stored:
+            descriptors[handover.FUSE_SERVED] = self.stored[0]
+        elif fuse is not None:
+            descriptors[handover.FUSE] = fuse
+        self._start(command, descriptors, {**os.environ, "NOTIFY_SOCKET": self.notify_socket})
+
+    def _start(self, command: list[str], descriptors: dict[str, int], environment: dict[str, str]) -> None:
+        said = os.open(self.said, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self.keeper = handover.start(command, descriptors, environment, said)
         os.close(said)
 
     def listen(self) -> socket.socket:
@@ -65,14 +82,29 @@ class Systemd:
         control = socket.socket(socket.AF_UNIX)
         control.bind(str(self.run / "control"))
         control.listen(8)
+        self._control = control
         return control
 
     def hear(self, limit: float = 15.0) -> str:
         """The next message, or an empty one after `limit` seconds."""
         if not select.select([self._listener], [], [], limit)[0]:
             return ""
-        self.heard.append(self._listener.recv(8192).decode())
+        data, descriptors, _, _ = socket.recv_fds(self._listener, 8192, 4)
+        self.heard.append(data.decode())
+        self._keep(data.decode().splitlines(), descriptors)
         return self.heard[-1]
+
+    def _keep(self, lines: list[str], descriptors: list[int]) -> None:
+        """Keep one connection, and close others: they are copies of the same."""
+        if "FDSTORE=1" in lines:
+            assert "FDNAME=fuse-served" in lines
+            assert "FDPOLL=0" in lines, "it would be woken by every request"
+            self.stored += descriptors
+        if "FDSTOREREMOVE=1" in lines:
+            self.stored, descriptors = [], self.stored
+        for descriptor in descriptors if "FDSTOREREMOVE=1" in lines else self.stored[1:]:
+            os.close(descriptor)
+        self.stored = self.stored[:1]
 
     def hear_until(self, line: str, limit: float = 15.0) -> None:
         end = time.monotonic() + limit
@@ -85,6 +117,12 @@ class Systemd:
             connection.connect(str(self.run / "control"))
             connection.sendall(b"pid")
             return int(connection.recv(20))
+
+    def kill(self, *workers: int) -> None:
+        """SIGKILL to the main process and to these."""
+        for pid in (self.keeper, *workers):
+            os.kill(pid, signal.SIGKILL)
+        self.wait()
 
     def stop(self) -> int:
         """SIGTERM to the main process; its exit code."""
@@ -102,6 +140,10 @@ class Systemd:
         if self.keeper:
             self.stop()
         self._listener.close()
+        if self._control is not None:
+            self._control.close()
+        for descriptor in self.stored:
+            os.close(descriptor)
 
 
 @pytest.fixture
@@ -270,3 +312,99 @@ def test_engramfs_daemon_is_what_the_unit_starts(systemd: Systemd, tmp_path: Pat
     assert str(systemd.run / "fs") in status.stdout
     assert systemd.stop() == 0
     control.close()
+
+
+def the_real_one(systemd: Systemd, tmp_path: Path) -> list[str]:
+    """What starts the keeper, or with its module replaced the worker, of engramfs itself."""
+    places = ["--state", str(tmp_path / "state"), "--run", str(systemd.run)]
+    return [sys.executable, "-P", "-m", "engramfs.daemon.keeper", *places]
+
+
+@pytest.fixture
+def client_process(systemd: Systemd) -> Iterator[Inside]:
+    """What touches the mount: whoever has something open there while nobody serves may wait for ever."""
+    inside = Inside(beside=os.getpid())
+    yield inside
+    inside.close()
+
+
+def test_a_keeper_that_is_started_again_goes_on_with_the_stored_connection(
+    systemd: Systemd, client_process: Inside, tmp_path: Path
+) -> None:
+    command, control = the_real_one(systemd, tmp_path), systemd.listen()
+    systemd.run_as_main(command, control)
+    systemd.hear_until("READY=1")
+    client = ControlClient(str(systemd.run), timeout=10)
+    client.call("store.create", name="memory/one")
+    stores = client_process.call("os.open", str(systemd.run / "fs/stores"), os.O_RDONLY)
+    for _ in range(2):
+        systemd.kill(client.call("ping")["pid"])
+        systemd.run_as_main(command, control)
+        systemd.hear_until("READY=1")
+        assert client_process.call("os.listdir", stores) == ["memory"]
+    client_process.call("os.close", stores)
+    assert "going on with the connection of the keeper before" in systemd.said.read_text()
+    assert systemd.stop() == 0
+    while systemd.hear(0.2):
+        continue
+    assert systemd.stored == [], "after a stop there is nothing to go on with"
+
+
+def test_a_stored_connection_that_has_ended_is_dropped_and_the_mount_made_again(
+    systemd: Systemd, client_process: Inside, tmp_path: Path
+) -> None:
+    command, control = the_real_one(systemd, tmp_path), systemd.listen()
+    systemd.run_as_main(command, control)
+    systemd.hear_until("READY=1")
+    worker = ControlClient(str(systemd.run), timeout=10).call("ping")["pid"]
+    os.kill(systemd.keeper, signal.SIGSTOP)
+    assert abort(str(systemd.run / "fs"))
+    systemd.kill()
+    wait_for_end(worker)
+    systemd.run_as_main(command, control)
+    systemd.hear_until("READY=1")
+    assert client_process.call("os.listdir", str(systemd.run / "fs")) == []
+    assert "cannot go on with the connection" in systemd.said.read_text()
+
+
+def test_the_worker_needs_no_keeper_but_a_service_manager(
+    systemd: Systemd, client_process: Inside, tmp_path: Path
+) -> None:
+    """Whoever speaks the protocol keeps it: descriptors in, a copy of the connection out, another start."""
+    control = systemd.listen()
+    for name in ("fs", "sessions"):
+        (systemd.run / name).mkdir()
+    command = [part.replace("daemon.keeper", "daemon.worker") for part in the_real_one(systemd, tmp_path)]
+    descriptor = mount_new(str(systemd.run / "fs"))
+    systemd.run_as_main(command, control, fuse=descriptor)
+    systemd.hear_until("READY=1")
+    os.close(descriptor)
+    session = ControlClient(str(systemd.run), timeout=10).call("session.open", agent="default")
+    state = next(each["source"] for each in session["attachments"] if each["path"] == "/mnt/memory/state")
+    path = str(systemd.run / "fs" / state / "file")
+    file = client_process.call("os.open", path, os.O_CREAT | os.O_RDWR)
+    client_process.call("os.write", file, b"one ")
+    systemd.kill()
+    systemd.run_as_main(command, control)
+    systemd.hear_until("READY=1")
+    client_process.call("os.write", file, b"two ")
+    os.kill(systemd.keeper, signal.SIGTERM)
+    os.kill(systemd.keeper, signal.SIGTERM)
+    assert systemd.wait() == 0, "a second SIGTERM is harmless"
+    systemd.hear_until("STOPPING=1")
+    systemd.run_as_main(command, control)
+    systemd.hear_until("READY=1")
+    client_process.call("os.write", file, b"three")
+    client_process.call("os.close", file)
+    assert client_process.call("read", path) == b"one two three"
+    assert systemd.stop() == 0
+    mounted = [each.point for each in read_mounts() if each.is_ours and str(tmp_path) in each.point]
+    assert mounted == [str(systemd.run / "fs")], "it did not unmount"
+    syscalls.umount2(mounted[0], syscalls.MNT_DETACH)
+
+
+def wait_for_end(pid: int) -> None:
+    end = time.monotonic() + 10
+    while os.path.exists(f"/proc/{pid}"):
+        assert time.monotonic() < end
+        time.sleep(0.01)

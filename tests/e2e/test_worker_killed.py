@@ -1,9 +1,12 @@
 """SIGKILL of the worker: nothing that was closed is lost, and sandboxes go on."""
 
+import os
 import threading
 import time
 
-from ..harness.daemon import Daemon
+import pytest
+
+from ..harness.daemon import ROOTS, Daemon, eventually
 from ..harness.inside import Inside
 
 # Saves file after file, and says of each, once its close() has returned, that it is there.
@@ -50,6 +53,27 @@ def test_every_file_that_was_closed_is_there_after_each_of_several_kills(daemon:
         assert place.read(str(name)) == b"%d" % number * (30_000 if number % 10 == 0 else 1)
     status = daemon.json("status")
     assert status["worker"]["restarts"] == 4
+
+
+def test_before_linux_6_9_it_is_said_at_once_and_the_mount_is_made_again_after_a_crash(
+    daemon: Daemon,
+) -> None:
+    """A program under this personality sees a kernel of the 2.6 series."""
+    root = f"{ROOTS}/root"
+    daemon.inside.call("os.mkdir", root)
+    finished = daemon.command("up", "--root", root, through=["setarch", "--uname-2.6"])
+    assert finished.code == 0, finished
+    log = daemon.directory / "run/daemon.log"
+    assert "this kernel is older than 6.9: when a worker crashes, what is open is closed" in log.read_text()
+    state = f"{root}/mnt/memory/state"
+    daemon.inside.call("write", f"{state}/a", b"content")
+    file = daemon.inside.call("os.open", f"{state}/a", os.O_RDONLY)
+    daemon.kill_worker()
+    eventually(lambda: "the sessions are attached" in log.read_text())
+    for call in (("os.pread", file, 10, 0), ("os.close", file)):
+        with pytest.raises(OSError, match=r"not connected|abort"):
+            daemon.inside.call(*call)
+    assert daemon.inside.call("read", f"{state}/a") == b"content"
 
 
 def test_open_files_go_on_and_what_is_unsealed_is_sealed(daemon: Daemon) -> None:

@@ -27,7 +27,20 @@ Sessions:
 The processes:
     keeper           holds the mount and the socket, and keeps a worker alive
     worker           one FUSE connection, one event loop
-    single           both in one, without root
-    run_directory, handover, worker_process, crashes, keeper_log    what the keeper is made of
+    single           the two for `engramfs mount DIR`, without root
+    handover         how they speak: descriptors, notifications
+
+What the keeper is made of, the standard library alone:
+    events           what it waits for
+    held_connection  the connection, from one worker to the next
+    worker_process   one worker, and what it owes
+    notifications    what it hears of the worker
+    probe            asks at the mount whether somebody serves it
+    crashes          how long to wait after one, and when to give up
+    reattaching      the child that attaches the sessions to a new mount
+    predecessor      what an earlier keeper left
+    adoption         the worker of a keeper that died
+    run_directory    which keeper holds it, and what is in there
     service_manager  systemd, when it is what started the keeper
+    keeper_log       what it says
 """

@@ -10,14 +10,21 @@ class Crashes:
 
     def __init__(self) -> None:
         self._row = 0
+        self._blamed = 0  # of the row
 
-    def delay(self, served: float) -> float | None:
-        """Record the crash of a worker that served for `served` seconds; seconds to wait, None: give up."""
-        self._row = 1 if served >= SETTLED else self._row + 1
+    def delay(self, served: float, *, from_outside: bool = False) -> float | None:
+        """Record the crash of a worker that served for `served` seconds; seconds to wait, None: give up.
+
+        One that came `from_outside` (somebody sent SIGKILL) is no fault of the connection.
+        """
+        if served >= SETTLED:
+            self._row = self._blamed = 0
+        self._row += 1
+        self._blamed += not from_outside
         if self._row >= LIMIT:
             return None
         return 0.0 if self._row == 1 else 0.05 * 2.0 ** (self._row - 1)
 
     @property
     def connection_is_suspect(self) -> bool:
-        return self._row >= SUSPECT
+        return self._blamed >= SUSPECT

@@ -3,19 +3,20 @@
 The keeper (ours, or systemd itself) starts the worker with open descriptors from 3 on, `LISTEN_FDS`
 saying how many, `LISTEN_FDNAMES` what they are and `LISTEN_PID` for whom. The worker answers with
 datagrams to `NOTIFY_SOCKET`: `READY=1`, `STATUS=…`, `STOPPING=1`, and every now and then `WATCHDOG=1`.
-See sd_listen_fds(3), sd_notify(3), sd_watchdog_enabled(3).
+With `FDSTORE=1` comes the connection, by the name under which the next worker is to have it.
+See sd_listen_fds(3), sd_notify(3), sd_pid_notify_with_fds(3), sd_watchdog_enabled(3).
 
-The worker's side is `received_descriptors`, `notify`, `watchdog_interval` and `keep_alive`; the keeper's
-`Notifications` and `start`. Under systemd the keeper is on the other side too: see `service_manager`.
-Imports only the standard library and one system call: the keeper stays small.
+The worker's side is here, and `start`; what the keeper hears is in `notifications`. Under systemd the
+keeper is on the other side too: see `service_manager`. Imports only the standard library and one system
+call: the keeper stays small.
 """
 
+import array
 import contextlib
 import fcntl
 import os
 import signal
 import socket
-import struct
 from collections.abc import Mapping, MutableMapping, Sequence
 from typing import NoReturn
 
@@ -26,7 +27,6 @@ FUSE = "fuse"  # a connection that nobody has served yet
 FUSE_SERVED = "fuse-served"  # one that a worker has served: to be taken over
 LOST = 71  # exit code of a worker whose mount has gone without its doing (EX_OSERR)
 RESTART = 75  # exit code of a worker that makes room for another (EX_TEMPFAIL)
-_CREDENTIALS = struct.Struct("=iII")  # pid, uid, gid
 
 
 def received_descriptors(environment: MutableMapping[str, str] | None = None) -> dict[str, int]:
@@ -67,6 +67,22 @@ def notify(*lines: str) -> bool:
     return bool(address)
 
 
+def hand_over(connection: int, *lines: str) -> bool:
+    """Send `lines`, and a copy of the served `connection` for the next worker; False without a keeper."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if address:
+        send(address, *stored(FUSE_SERVED), *lines, descriptors=[connection])
+    return bool(address)
+
+
+def stored(name: str) -> tuple[str, ...]:
+    """What asks a service manager to keep the descriptor that comes along, and to pass it on as `name`.
+
+    It is not to poll it: it would be woken by every request of the kernel.
+    """
+    return "FDSTORE=1", f"FDNAME={name}", "FDPOLL=0"
+
+
 def keep_alive() -> bool:
     """Send WATCHDOG=1 without waiting; False when nobody takes it, which is no reason to stop working."""
     try:
@@ -85,51 +101,19 @@ def watchdog_interval(environment: Mapping[str, str] | None = None) -> float | N
     return int(allowed) / 2e6 if allowed.isdecimal() and int(allowed) else None
 
 
-def send(address: str, *lines: str, patience: float | None = None) -> None:
-    """One datagram to the address of a `NOTIFY_SOCKET`; `patience` in seconds, None: as long as it takes.
+def send(address: str, *lines: str, patience: float | None = None, descriptors: Sequence[int] = ()) -> None:
+    """One datagram to the address of a `NOTIFY_SOCKET`, with copies of `descriptors`.
 
-    Raises `OSError`, `TimeoutError` among them.
+    `patience` is in seconds, None: as long as it takes. Raises `OSError`, `TimeoutError` among them.
     """
     if address.startswith("@"):
         address = "\0" + address[1:]
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
         sender.settimeout(patience)
-        sender.sendto("\n".join(lines).encode(), address)
-
-
-class Notifications:
-    """The keeper's end: a datagram socket in the abstract namespace, which leaves nothing on disk.
-
-    Anyone may send to it, so the kernel's word about the sender decides what is heard.
-    """
-
-    def __init__(self) -> None:
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-        self._socket.setblocking(False)
-        self._socket.bind("")
-        self.address = "@" + self._socket.getsockname()[1:].decode()
-
-    def fileno(self) -> int:
-        return self._socket.fileno()
-
-    def receive(self, sender: int) -> dict[str, str]:
-        """The next message, if it is of process `sender`; empty otherwise. Never blocks."""
-        try:
-            # No room is given for descriptors (FDSTORE=1), so the kernel closes any that are sent.
-            data, control, _, _ = self._socket.recvmsg(8192, socket.CMSG_SPACE(_CREDENTIALS.size))
-        except BlockingIOError:
-            return {}
-        for level, kind, value in control:
-            if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
-                if _CREDENTIALS.unpack(value)[0] != sender:
-                    return {}
-                lines = data.decode(errors="replace").splitlines()
-                return dict(line.split("=", 1) for line in lines if "=" in line)
-        return {}
-
-    def close(self) -> None:
-        self._socket.close()
+        control = (
+            [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
+        )
+        sender.sendmsg(["\n".join(lines).encode()], control, 0, address)
 
 
 def start(

@@ -10,6 +10,9 @@ Where that cannot be (a kernel before 6.9, a worker that never served, a connect
 worker dies), the connection is ended, the hub mounted afresh, and once the new worker is ready the
 sessions are attached again where they were. Meanwhile they answer ENOTCONN: they are never bare.
 
+A worker that hangs is killed and replaced: one that gives no sign of life, and one whose mount does not
+answer, which the keeper has a child ask once a second.
+
 Concurrency. One thread, which waits for descriptors and never for a mount: it touches nothing below the
 hub, so a worker that hangs cannot hang it. It imports only the standard library, to stay small.
 
@@ -20,31 +23,37 @@ says: see `service_manager`.
 import argparse
 import contextlib
 import os
-import selectors
 import signal
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from engramfs.daemon import adoption, control_socket
-from engramfs.daemon.adoption import Orphan
+from engramfs.daemon import adoption, control_socket, predecessor
 from engramfs.daemon.crashes import LIMIT, Crashes
-from engramfs.daemon.handover import FUSE, FUSE_SERVED, LOST, RESTART, Notifications, close_inherited
+from engramfs.daemon.events import Events
+from engramfs.daemon.handover import LOST, RESTART, close_inherited
+from engramfs.daemon.held_connection import HeldConnection
 from engramfs.daemon.keeper_log import log
+from engramfs.daemon.notifications import Notifications
+from engramfs.daemon.predecessor import Left
+from engramfs.daemon.probe import Probe
 from engramfs.daemon.run_directory import RunDirectory
 from engramfs.daemon.service_manager import ServiceManager
 from engramfs.daemon.worker_process import WorkerProcess
 from engramfs.errors import Busy, EngramError
-from engramfs.mount.hub import Connection, can_resend, clear_dead, clear_stale
-from engramfs.mount.mountinfo import read_mounts, top_mount
+from engramfs.mount.connection import Connection
+from engramfs.mount.hub import can_resend
 
 START_LIMIT = 90.0  # seconds until READY=1: a long journal may have to be replayed
-HANG_LIMIT = 5.0  # seconds between two signs of life of a worker that gave one
+HANG_LIMIT = 5.0  # seconds between two signs of life of a worker, and for an answer at its mount
+ASK_EVERY = 1.0  # seconds between two questions at the mount
 KILL_LIMIT = 2.0  # seconds from SIGKILL to the worker's end
 STOP_LIMIT = 10.0  # seconds from SIGTERM to the worker's end
-ORPHAN_LIMIT = 5.0  # seconds that the worker of a killed keeper is given to end
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+# What a worker may owe.
+READY, SIGN_OF_LIFE, ANSWER = "readiness", "sign of life", "answer at its mount"
 
 
 def run(
@@ -62,155 +71,175 @@ def run(
     repeat requests. Raises `Busy` when a daemon runs there already, `Unavailable` when nothing can be
     mounted.
     """
-    if take_over is None:
-        take_over = can_resend()
-        if not take_over:
-            log("this kernel is older than 6.9: when a worker crashes, what is open is closed (ENOTCONN)")
-    places = ["--state", os.path.abspath(state), "--run", os.path.abspath(run)]
-    if config is not None:
-        places += ["--config", os.path.abspath(config)]
+    take_over = says_whether_taken_over() if take_over is None else take_over
     manager = ServiceManager(os.environ)
     close_inherited()
     directory = RunDirectory(run)
     os.chdir("/")  # whoever started us may stand inside a mount of ours
     try:
-        command = worker or [sys.executable, "-m", "engramfs.daemon.worker", *places]
-        orphan = _find_orphan(directory, manager)
-        if orphan is None and clear_stale(directory.hub, patience=ORPHAN_LIMIT):
-            log(f"removed the stale mount of a dead daemon at {directory.hub}")
-        with _listening(directory.path, manager.control, orphan) as control:
-            return Keeper(directory, control, command, manager, orphan, take_over=take_over).keep()
+        command = worker or worker_command(state, run, config)
+        left = predecessor.find(directory, manager, take_over=take_over)
+        with _listening(directory.path, manager.control, left) as control:
+            keeper = Keeper(
+                directory,
+                control,
+                command,
+                lambda: Connection.open(directory.hub),
+                directory.hub,
+                manager,
+                left,
+                take_over=take_over,
+            )
+            return keeper.keep()
     finally:
         directory.close()
 
 
-def _find_orphan(directory: RunDirectory, manager: ServiceManager) -> Orphan | None:
-    """A worker without a keeper. Under a service manager there is none: it ends both together."""
-    if manager.control is not None or top_mount(read_mounts(), directory.hub) is None:
-        return None
-    return adoption.find(directory.path)
+def says_whether_taken_over() -> bool:
+    """Whether this kernel lets a worker take over from one that died. One that does not is said to be so."""
+    if can_resend():
+        return True
+    log("this kernel is older than 6.9: when a worker crashes, what is open is closed (ENOTCONN)")
+    return False
 
 
-def _listening(
-    run: str, passed: int | None, orphan: Orphan | None
-) -> contextlib.AbstractContextManager[socket.socket]:
-    if orphan is None or passed is not None:
+def worker_command(state: str, run: str, config: str | None) -> list[str]:
+    """What starts `engramfs.daemon.worker` for these places."""
+    places = ["--state", os.path.abspath(state), "--run", os.path.abspath(run)]
+    if config is not None:
+        places += ["--config", os.path.abspath(config)]
+    return [sys.executable, "-m", "engramfs.daemon.worker", *places]
+
+
+def _listening(run: str, passed: int | None, left: Left) -> contextlib.AbstractContextManager[socket.socket]:
+    if left.worker is None or passed is not None:
         return control_socket.listening(run, passed)
-    return control_socket.inherited(run, orphan.control)
+    return control_socket.inherited(run, left.worker.control)
 
 
 class Keeper:
-    """One connection and one worker at a time."""
+    """One connection and one worker at a time.
+
+    `connect` makes the connection, mounted at `point`; `left` is what an earlier keeper had. `in_foreground`
+    is for a person's terminal: only what goes wrong is said, what fails to start is not tried again, and an
+    unmount from outside is the end.
+    """
 
     def __init__(
         self,
         directory: RunDirectory,
         control: socket.socket,
         command: Sequence[str],
+        connect: Callable[[], Connection],
+        point: str,
         manager: ServiceManager,
-        orphan: Orphan | None = None,
+        left: Left,
         *,
         take_over: bool,
+        in_foreground: bool = False,
     ) -> None:
         self._directory = directory
         self._control = control
         self._command = command
+        self._point = point
         self._manager = manager
-        self._take_over = take_over
-        self._orphan = orphan
+        self._orphan = left.worker
+        self._in_foreground = in_foreground
+        self._events = Events()
+        self._held = HeldConnection(
+            connect, directory, manager, self._events, left.connection, take_over=take_over
+        )
         self._notifications = Notifications()
-        self._selector = selectors.DefaultSelector()
         self._crashes = Crashes()
-        self._connection: Connection | None = None
-        self._ready_since: float | None = None  # monotonic seconds
+        self._worker: WorkerProcess | None = None
+        self._probe: Probe | None = None
+        self._next_question = 0.0  # monotonic seconds
         self._last_crash = ""
         self._restarts = 0
-        self._ended: set[int] = set()  # connections of which a mount may be left
-        self._was_ready = False
+        self._was_ready = False  # some worker
         self._stopping = False
-        self._was_killed = self._is_watched = False  # of the present worker
-        self._worker: WorkerProcess | None = None
-        self._deadline: float | None = None
-        self._reattaching: tuple[int, int] | None = None  # pid, pidfd
 
     def keep(self) -> int:
         """Run until the worker is stopped, or cannot be kept running; the exit code."""
-        signals, wake = socket.socketpair()
-        with signals, wake, self._selector:
-            _route_signals(signals, wake)
-            self._selector.register(signals, selectors.EVENT_READ, lambda: self._on_signal(signals))
-            self._selector.register(self._notifications, selectors.EVENT_READ, self._on_message)
+        with self._events.signals(STOP_SIGNALS, self._stop):
+            self._events.watch(self._notifications, self._on_message)
+            code = 1
             try:
-                return self._keep()
+                code = self._keep_workers()
             finally:
-                signal.set_wakeup_fd(-1)
+                self._held.let_go(for_good=code == 0)
+                self._stop_probing()
                 self._notifications.close()
+        if code == 0:
+            self._say("stopped")
+        return code
 
-    def _keep(self) -> int:
+    # From the first worker to the last
+
+    def _keep_workers(self) -> int:
         while not self._stopping:
             worker = self._serve_once()
-            if worker.status == 0 or self._stopping:
-                break
+            if worker.ended_in_order or (worker.status == LOST and self._in_foreground):
+                return 0
             end = worker.describe_end()
+            if self._stopping or worker.told_status == 0:
+                log(f"{end}, while it stopped; what it had not sealed is in the journal")
+                return 0
             log(end)
-            if not self._was_ready and worker.status in _START_FAILED:
-                return worker.status
-            if worker.status != RESTART:
-                self._last_crash = end
-                delay = self._crashes.delay(self._served_for())
-                if delay is None:
-                    log(f"gave up: {LIMIT} crashes in a row; the last: {end}")
-                    return worker.status if worker.status == Busy.exit_code else 1
-                self._manager.tell(f"STATUS={end}; starting another")
-                self._pause(delay)
+            if self._would_fail_again(worker):
+                return worker.exit_code
+            delay = self._crashed(worker, end) if worker.status != RESTART else 0.0
+            if delay is None:
+                log(f"gave up: {LIMIT} crashes in a row; the last: {end}")
+                return worker.exit_code if worker.status == Busy.exit_code else 1
+            if worker.status == LOST or not self._can_be_taken_over():
+                self._held.end()
+            self._pause(delay)
             self._restarts += 1
-        clear_dead(self._ended)
-        log("stopped")
         return 0
 
-    def _served_for(self) -> float:
-        return time.monotonic() - self._ready_since if self._ready_since is not None else 0.0
+    def _would_fail_again(self, worker: WorkerProcess) -> bool:
+        """Of a first start that ended by itself. Another worker that was still going will be gone soon."""
+        ended_by_itself = worker.exit_code > 0 and worker.status != RESTART
+        is_busy = worker.status == Busy.exit_code and not self._in_foreground
+        return not self._was_ready and ended_by_itself and not is_busy
+
+    def _crashed(self, worker: WorkerProcess, end: str) -> float | None:
+        """Seconds to wait before the next worker; None: there is to be no other."""
+        self._last_crash = end
+        self._manager.tell(f"STATUS={end}; starting another")
+        return self._crashes.delay(worker.served_for, from_outside=worker.was_killed_from_outside)
+
+    def _can_be_taken_over(self) -> bool:
+        return self._held.can_be_handed_on and not self._crashes.connection_is_suspect
+
+    def _pause(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while not self._stopping and time.monotonic() < until:
+            self._events.wait(until)
+
+    # One worker
 
     def _serve_once(self) -> WorkerProcess:
-        """Run one worker to its end; the connection outlives it, if another can take it over."""
-        connection = self._connection or self._connect()
-        self._connection, self._ready_since = connection, None
-        orderly = keep = False
+        """Run one worker to its end; the connection outlives it."""
+        self._held.current()
+        worker = self._worker = self._adopted() or self._started()
+        self._events.watch(worker.stderr, lambda: self._on_stderr(worker))
+        self._events.watch(worker.exited, worker.reap)
         try:
-            worker = self._adopt(self._orphan) if self._orphan else self._start(connection)
-            self._run_to_end(worker, connection)
-            orderly = worker.status == 0 or self._stopping
-            lost = worker.status == LOST
-            keep = not orderly and not lost and self._can_be_taken_over(connection)
-            return worker
+            while worker.status is None:
+                self._events.wait(self._next_moment(worker))
+                if (what := worker.overdue()) is not None:
+                    self._end_late(worker, what)
+                self._ask_at_the_mount(worker)
         finally:
-            if not keep:
-                self._end_reattaching(connection)
-                connection.close(everywhere=orderly)
-                self._ended.add(connection.minor)
-                self._connection = None
-
-    def _connect(self) -> Connection:
-        if self._orphan is None:
-            return Connection.open(self._directory.hub)
-        return Connection.adopt(self._orphan.fuse, self._directory.hub)
-
-    def _adopt(self, orphan: Orphan) -> WorkerProcess:
-        """The worker of a keeper that died goes on; from now on it is ours."""
-        self._orphan = None
-        address = self._notifications.address
-        worker = WorkerProcess.adopt(
-            orphan.pid, orphan.process, lambda stderr: adoption.take_in(self._directory.path, address, stderr)
-        )
-        log(f"worker {worker.pid} of a keeper that died goes on")
-        self._was_ready, self._ready_since = True, time.monotonic()
-        self._manager.tell("READY=1")
+            worker.signal(signal.SIGKILL)
+            self._events.forget(worker.stderr, worker.exited)
+            worker.close()
+            self._worker = None
         return worker
 
-    def _can_be_taken_over(self, connection: Connection) -> bool:
-        return connection.served and self._take_over and not self._crashes.connection_is_suspect
-
-    def _start(self, connection: Connection) -> WorkerProcess:
+    def _started(self) -> WorkerProcess:
         environment = {
             **os.environ,
             "WATCHDOG_USEC": str(int(min(self._manager.watchdog or HANG_LIMIT, HANG_LIMIT) * 1e6)),
@@ -218,131 +247,111 @@ class Keeper:
             "ENGRAMFS_RESTARTS": str(self._restarts),
             "ENGRAMFS_LAST_CRASH": self._last_crash,
         }
-        if not connection.served:
-            self._directory.set_attaching(self._directory.has_sessions())
-        name = FUSE_SERVED if connection.served else FUSE
-        descriptors = {name: connection.descriptor, "control": self._control.fileno()}
+        descriptors = {**self._held.passed(), "control": self._control.fileno()}
         worker = WorkerProcess(self._command, descriptors, environment)
-        log(f"started worker {worker.pid} on {connection.point}")
+        worker.expect(READY, START_LIMIT)
+        self._say(f"started worker {worker.pid} on {self._point}")
         return worker
 
-    def _run_to_end(self, worker: WorkerProcess, connection: Connection) -> None:
-        self._worker, self._was_killed, self._is_watched = worker, False, False
-        self._deadline = time.monotonic() + START_LIMIT
-        self._selector.register(worker.stderr, selectors.EVENT_READ, lambda: self._on_stderr(worker))
-        self._selector.register(worker.exited, selectors.EVENT_READ, worker.reap)
-        try:
-            while worker.status is None:
-                self._wait(self._deadline)
-                if self._deadline is not None and time.monotonic() >= self._deadline:
-                    self._end_late(worker, connection)
-        finally:
-            worker.signal(signal.SIGKILL)
-            for descriptor in (worker.stderr, worker.exited):
-                with contextlib.suppress(KeyError):
-                    self._selector.unregister(descriptor)
-            worker.close()
-            self._worker = None
+    def _adopted(self) -> WorkerProcess | None:
+        """The worker of a keeper that died, the first time; it goes on, and from now on it is ours."""
+        orphan, self._orphan = self._orphan, None
+        if orphan is None:
+            return None
+        run, address = self._directory.path, self._notifications.address
+        worker = WorkerProcess.adopt(
+            orphan.pid, orphan.process, lambda stderr: adoption.take_in(run, address, stderr)
+        )
+        log(f"worker {worker.pid} of a keeper that died goes on")
+        self._on_ready(worker)
+        return worker
 
-    def _end_late(self, worker: WorkerProcess, connection: Connection) -> None:
+    def _next_moment(self, worker: WorkerProcess) -> float | None:
+        """When there is something to do even if nothing happens, in monotonic seconds."""
+        moments = [worker.deadline, self._next_question if worker.is_serving else None]
+        return min((moment for moment in moments if moment is not None), default=None)
+
+    def _end_late(self, worker: WorkerProcess, what: str) -> None:
         """Kill a worker that is late; the connection too when that alone does not end it."""
-        if self._was_killed:
-            connection.abort()  # a worker that waits for its own mount can only be freed by that
-            self._deadline = None
+        if worker.was_killed:
+            self._held.abort()  # a worker that waits for its own mount can only be freed by that
+            worker.has_shown(what)
             return
-        log(f"worker {worker.pid} is late; it is killed")
-        worker.signal(signal.SIGKILL)
-        self._was_killed, self._deadline = True, time.monotonic() + KILL_LIMIT
+        log(f"worker {worker.pid} gave no {what} in time; it is killed")
+        worker.kill(f"gave no {what} in time")
+        worker.expect_end(KILL_LIMIT)
 
-    def _wait(self, until: float | None) -> None:
-        """Handle what has happened by the moment `until`, or wait for the next event."""
-        limit = None if until is None else max(0.0, until - time.monotonic())
-        for key, _ in self._selector.select(limit):
-            key.data()
+    def _ask_at_the_mount(self, worker: WorkerProcess) -> None:
+        """Once a second, while the worker is to serve it."""
+        if not worker.is_serving or time.monotonic() < self._next_question:
+            return
+        self._next_question = time.monotonic() + ASK_EVERY
+        if self._probe is None:
+            self._probe = probe = Probe(self._point)
+            self._events.watch(probe, lambda: self._on_answer(probe))
+        if not worker.owes(ANSWER):
+            self._probe.ask()
+            worker.expect(ANSWER, HANG_LIMIT)
 
-    def _pause(self, seconds: float) -> None:
-        until = time.monotonic() + seconds
-        while not self._stopping and time.monotonic() < until:
-            self._wait(until)
+    def _on_answer(self, probe: Probe) -> None:
+        if not probe.take_answer():
+            self._stop_probing()  # somebody has killed it; the next question is asked by another
+        if self._worker is not None:
+            self._worker.has_shown(ANSWER)
 
-    def _on_signal(self, signals: socket.socket) -> None:
-        signals.recv(64)
+    def _stop_probing(self) -> None:
+        if self._probe is not None:
+            self._events.forget(self._probe)
+            self._probe.close()
+            self._probe = None
+
+    # What happens meanwhile
+
+    def _stop(self) -> None:
         if self._stopping:
             return
         self._stopping = True
-        log("stopping")
+        self._say("stopping")
         self._manager.tell("STOPPING=1")
         if self._worker is not None:
             self._worker.signal(signal.SIGTERM)
-            self._deadline = time.monotonic() + STOP_LIMIT
+            self._worker.expect_end(STOP_LIMIT)
 
     def _on_stderr(self, worker: WorkerProcess) -> None:
         if worker.forward() == b"":
-            self._selector.unregister(worker.stderr)
+            self._events.forget(worker.stderr)
 
     def _on_message(self) -> None:
-        message = self._notifications.receive(self._worker.pid if self._worker else -1)
-        if "STATUS" in message:
-            log(f"worker: {message['STATUS']}")
-        self._manager.forward(message)
-        if message.get("READY") == "1" and not self._stopping:
-            log("the worker is ready")
-            self._was_ready = True
-            self._deadline = None
-            self._ready_since = time.monotonic()
-            if self._connection is not None and not self._connection.served:
-                self._connection.served = True
-                if self._directory.has_sessions():
-                    self._reattach()
-                else:
-                    self._directory.set_attaching(False)
-            if self._reattaching is None:
-                self._manager.tell("READY=1")
-        self._is_watched = self._is_watched or message.get("WATCHDOG") == "1"
-        if self._is_watched and self._ready_since is not None and not self._stopping:
-            self._deadline = time.monotonic() + HANG_LIMIT
-        if "EXIT_STATUS" in message and self._worker is not None:
-            self._worker.told_status = int(message["EXIT_STATUS"])
-        if message.get("STOPPING") == "1":
-            self._deadline = time.monotonic() + STOP_LIMIT
+        worker = self._worker
+        lines, descriptors = self._notifications.receive(worker.pid if worker else -1)
+        if worker is not None:
+            self._manager.forward(lines)
+            if "STATUS" in lines:
+                self._say(f"worker: {lines['STATUS']}")
+            if lines.get("FDSTORE") == "1":
+                self._held.store()  # what came along is a copy of what we hold
+            if lines.get("READY") == "1" and not self._stopping:
+                self._on_ready(worker)
+            if lines.get("WATCHDOG") == "1" and worker.is_serving:
+                worker.expect(SIGN_OF_LIFE, HANG_LIMIT)
+            if lines.get("STOPPING") == "1" and not self._stopping:
+                worker.told_status = int(lines.get("EXIT_STATUS", 0))
+                worker.expect_end(STOP_LIMIT)
+        for descriptor in descriptors:
+            os.close(descriptor)
 
-    def _reattach(self) -> None:
-        """Attach the sessions in a child, which may have to wait for the worker and end with its mount."""
-        arguments = [sys.executable, "-m", "engramfs.mount.reattach", self._directory.path]
-        child = os.posix_spawn(sys.executable, arguments, dict(os.environ))
-        self._reattaching = child, os.pidfd_open(child)
-        self._selector.register(self._reattaching[1], selectors.EVENT_READ, self._reap_reattaching)
+    def _on_ready(self, worker: WorkerProcess) -> None:
+        self._say("the worker is ready")
+        self._was_ready = True
+        worker.ready_since = time.monotonic()
+        worker.has_shown(READY)
+        self._next_question = time.monotonic() + ASK_EVERY
+        self._held.is_served()
 
-    def _reap_reattaching(self) -> None:
-        if self._reattaching is None:
-            return
-        (child, exited), self._reattaching = self._reattaching, None
-        self._selector.unregister(exited)
-        os.close(exited)
-        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        log("the sessions are attached" if status == 0 else f"attaching sessions failed ({status})")
-        self._directory.set_attaching(False)
-        if status >= 0:
-            self._manager.tell("READY=1")
-
-    def _end_reattaching(self, connection: Connection) -> None:
-        """Before the hub goes: a child that still attaches would attach what is dead."""
-        if self._reattaching is not None:
-            os.kill(self._reattaching[0], signal.SIGKILL)
-            connection.abort()  # or it might wait for its mount, and could not be killed
-            self._reap_reattaching()
-
-
-# A first start that ends by itself would end the same way again, unless another worker was still going.
-_START_FAILED = frozenset(range(1, 128)) - {Busy.exit_code, RESTART}
-
-
-def _route_signals(signals: socket.socket, wake: socket.socket) -> None:
-    for end in (signals, wake):
-        end.setblocking(False)
-    signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
-    for number in STOP_SIGNALS:
-        signal.signal(number, lambda *_: None)
+    def _say(self, message: str) -> None:
+        """Say what is routine."""
+        if not self._in_foreground:
+            log(message)
 
 
 def main() -> int:

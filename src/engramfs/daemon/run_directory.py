@@ -48,6 +48,15 @@ class RunDirectory:
     def has_sessions(self) -> bool:
         return any(name.endswith(".json") for name in os.listdir(os.path.join(self.path, "sessions")))
 
+    def clear_sessions(self) -> None:
+        """Drop the sessions of an earlier mount, which are not to come back."""
+        for name in os.listdir(os.path.join(self.path, "sessions")):
+            os.unlink(os.path.join(self.path, "sessions", name))
+
+    def is_attaching(self) -> bool:
+        """Whether the sessions of an earlier mount are still to be attached."""
+        return os.path.exists(os.path.join(self.path, ATTACHING))
+
     def set_attaching(self, is_so: bool) -> None:
         """Tell `up` to wait for the sessions of an earlier mount, or not to."""
         path = os.path.join(self.path, ATTACHING)

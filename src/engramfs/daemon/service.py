@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import trio
 
@@ -42,6 +42,14 @@ from engramfs.vfs.filesystem import Filesystem
 Parameters = dict[str, object]
 
 
+class End(Protocol):
+    """The end of the worker, which `stop` brings about; `announce` tells the keeper of it beforehand."""
+
+    def announce(self, code: int) -> None: ...
+
+    def stop(self, code: int = 0) -> None: ...
+
+
 class Service:
     """Everything that the control socket offers; `methods` is the table for the server."""
 
@@ -52,7 +60,7 @@ class Service:
         sessions: Sessions,
         config: Config,
         mount: str,
-        stop: Callable[[int], None],
+        end: End,
         settled: Settled,
     ) -> None:
         self._repository = QueuedRepository(repository, filesystem)
@@ -69,7 +77,7 @@ class Service:
         self._gc_methods = GcMethods(self._repository, filesystem, sessions)
         self._config = config
         self._mount = mount
-        self._stop = stop
+        self._end = end
         self._started = format_time(time.time_ns())
 
     def methods(self) -> Mapping[str, Handler]:
@@ -133,14 +141,15 @@ class Service:
 
     async def stop(self, params: Parameters, peer: Peer, notify: Notify) -> object:
         """Seal and end; the keeper ends too, and takes the mounts off."""
+        self._end.announce(0)
         await self._seal_if_possible()
-        self._stop(0)
+        self._end.stop(0)
         return None
 
     async def restart(self, params: Parameters, peer: Peer, notify: Notify) -> object:
         """Seal and make room for another worker, which takes the mounts over."""
         await self._seal_if_possible()
-        self._stop(RESTART)
+        self._end.stop(RESTART)
         return None
 
     async def _seal_if_possible(self) -> None:

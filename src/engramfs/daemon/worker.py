@@ -1,6 +1,7 @@
 """The worker: one process, one FUSE connection, one `trio.run`.
 
     python -m engramfs.daemon.worker --state DIR --run DIR [--config FILE]
+        [--alone DIR --agent AGENT [--actor ACTOR] [--tenant TENANT]]
 
 Started by a keeper with the descriptors `fuse` (or `fuse-served`) and `control` (see `handover`). It
 brings back what an earlier worker left, says READY=1, and serves until it is told to stop (by SIGTERM or
@@ -18,16 +19,18 @@ import os
 import signal
 import socket
 import sys
+from typing import NamedTuple
 
 import trio
 
 from engramfs import telemetry
-from engramfs.daemon import control, handover
+from engramfs.daemon import control, handover, rpc
 from engramfs.daemon.adoption import Adoptable
 from engramfs.daemon.config import Config, load
 from engramfs.daemon.handover import FUSE, FUSE_SERVED, LOST
-from engramfs.daemon.opening import opened, report, serving
+from engramfs.daemon.opening import Open, opened, report, serving
 from engramfs.daemon.service import Service
+from engramfs.daemon.session import Session
 from engramfs.daemon.sessions import Sessions, graft_store
 from engramfs.errors import EngramError, Unavailable, UsageError
 from engramfs.fuse.answered import Answered
@@ -40,11 +43,17 @@ from engramfs.vfs.view_numbers import ViewNumbers
 
 
 class _End:
-    """How a worker ends: `stop` once, with the exit code."""
+    """How a worker ends: `stop` once, with the exit code (see `engramfs.daemon.service.End`)."""
 
     def __init__(self) -> None:
         self.code = LOST
         self.session: FuseSession | None = None
+
+    def announce(self, code: int) -> None:
+        """Tell the keeper that this worker is about to end with `code`: a crash is then the end too."""
+        # A keeper that has died is told nothing.
+        with contextlib.suppress(OSError):
+            handover.notify("STOPPING=1", f"EXIT_STATUS={code}")
 
     def stop(self, code: int = 0) -> None:
         if self.session is not None:
@@ -53,57 +62,103 @@ class _End:
             session.stop()
 
 
+class Alone(NamedTuple):
+    """The one session of `engramfs mount DIR`: its tree is the root of the mount at `point`."""
+
+    point: str
+    agent: str
+    actor: str | None
+    tenant: str | None
+
+    async def show(self, sessions: Sessions) -> Session:
+        """The session that an earlier worker served, or a new one."""
+        session = next(iter(sessions.every()), None)
+        if session is None:
+            session = await sessions.open(self.agent, self.actor, self.tenant)
+        sessions.show_alone(session)
+        return session
+
+    def say_where(self, session: Session) -> None:
+        """Print the directories that the session shows."""
+        for each in session.attachments:
+            os.write(1, f"{self.point}{each.path}\n".encode(errors="surrogateescape"))
+
+
 async def _serve(
-    state: str, run: str, config: Config, descriptor: int, take_over: bool, control_socket: socket.socket
+    places: argparse.Namespace,
+    config: Config,
+    descriptor: int,
+    take_over: bool,
+    control_socket: socket.socket,
 ) -> int:
+    run: str = places.run
+    alone = Alone(places.alone, places.agent, places.actor, places.tenant) if places.alone else None
     notifier, end = Notifier(), _End()
-    views, mark, dirty = (os.path.join(run, name) for name in ("views", "answered", "unrecorded"))
-    if not take_over:
-        for old in (views, mark, dirty):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(old)
-    answered, numbers, unrecorded = Answered(mark), ViewNumbers(views), Unrecorded(dirty)
-    before, caller = answered.position, answered.caller
-    with (
-        contextlib.closing(answered),
-        contextlib.closing(numbers),
-        contextlib.closing(unrecorded),
-        opened(
-            state,
-            config,
-            notifier,
-            numbers=numbers,
-            unrecorded=unrecorded,
-            take_over=take_over,
-            position=before,
-        ) as served,
-    ):
+    with contextlib.ExitStack() as stack:
+        answered, numbers, unrecorded = _marks(run, stack, take_over=take_over)
+        before, caller = answered.position, answered.caller
+        served = stack.enter_context(
+            opened(
+                places.state,
+                config,
+                notifier,
+                purpose=f"engramfs mount {alone.point}" if alone else "the engramfs daemon",
+                numbers=numbers,
+                unrecorded=unrecorded,
+                take_over=take_over,
+                position=before,
+            )
+        )
         filesystem = served.filesystem
-        with served.repository.engine.reading() as reader:
-            names = [store.name for store in catalog.every(reader)]
-        for name in names:
-            graft_store(filesystem, name)
+        stores = _show_stores(served)
         sessions = Sessions(filesystem, config, os.path.join(run, "sessions"))
         for failure in sessions.bring_back():
             filesystem.resources.failed("", failure)
         if take_over:
             report(filesystem.resources, resume(filesystem, before, caller))
         filesystem.drop_unused_forks()
-        end.session = session = FuseSession(
-            filesystem, notifier, descriptor, take_over=take_over, answered=answered
-        )
-        hub = os.path.join(run, "fs")
-        service = Service(served.repository, filesystem, sessions, config, hub, end.stop, notifier.settled)
         async with serving(served, expendable=True) as nursery:
+            shown = await alone.show(sessions) if alone else None
+            end.session = session = FuseSession(
+                filesystem, notifier, descriptor, take_over=take_over, answered=answered
+            )
+            hub = alone.point if alone else os.path.join(run, "fs")
+            service = Service(served.repository, filesystem, sessions, config, hub, end, notifier.settled)
             nursery.start_soon(_stop_on_signal, end)
             nursery.start_soon(_keep_alive)
             adoptable = Adoptable(descriptor, control_socket.fileno())
             methods = {**service.methods(), **adoptable.methods()}
             await nursery.start(control.serve, control_socket, methods)
-            handover.notify("READY=1", f"STATUS=serving {len(names)} stores")
+            handover.hand_over(descriptor, "READY=1", f"STATUS=serving {stores} stores")
+            if alone and shown and not take_over:
+                alone.say_where(shown)
             await session.serve()
-            handover.notify("STOPPING=1", f"EXIT_STATUS={end.code}")
+            end.announce(end.code)
     return end.code
+
+
+def _marks(
+    run: str, stack: contextlib.ExitStack, *, take_over: bool
+) -> tuple[Answered, ViewNumbers, Unrecorded]:
+    """What one worker leaves to the next in the run directory `run`; made anew for a new mount."""
+    views, mark, dirty = (os.path.join(run, name) for name in ("views", "answered", "unrecorded"))
+    if not take_over:
+        for old in (views, mark, dirty):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(old)
+    answered, numbers, unrecorded = Answered(mark), ViewNumbers(views), Unrecorded(dirty)
+    for each in (answered, numbers, unrecorded):
+        stack.enter_context(contextlib.closing(each))
+    return answered, numbers, unrecorded
+
+
+def _show_stores(served: Open) -> int:
+    """Show every store in the hub; how many there are."""
+    with served.repository.engine.reading() as reader:
+        names = [store.name for store in catalog.every(reader)]
+    for name in names:
+        graft_store(served.filesystem, name)
+    return len(names)
 
 
 async def _keep_alive() -> None:
@@ -115,18 +170,18 @@ async def _keep_alive() -> None:
 
 
 async def _stop_on_signal(end: _End) -> None:
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async for _ in signals:
-            end.stop()
+    try:
+        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            async for _ in signals:
+                end.stop()
+    finally:  # one more is not to end this process before it has closed the log
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="engramfs worker", description="Serve one FUSE connection.")
-    parser.add_argument("--state", required=True)
-    parser.add_argument("--run", required=True)
-    parser.add_argument("--config", default="")
-    places = parser.parse_args()
-    telemetry.configure()
+    places = _parsed()
+    telemetry.configure(level="warning" if places.alone else "info")
     # Trees are many objects in few cycles: looking through all of them stops the mount for 150 ms at 120,000.
     gc.set_threshold(20_000, 10, 1_000)
     try:
@@ -137,13 +192,28 @@ def main() -> int:
             raise UsageError("a worker is started by its keeper; run engramfs daemon")
         config = load(places.config) if places.config else Config()
         with socket.socket(fileno=descriptors["control"]) as listener:
-            return trio.run(_serve, places.state, places.run, config, descriptor, take_over, listener)
-    except EngramError as error:
-        os.write(2, f"engramfs: {error}\n".encode(errors="replace"))
-        return error.exit_code
-    except OSError as error:  # before it served: of the run directory
-        os.write(2, f"engramfs: cannot use {places.run}: {error}\n".encode(errors="replace"))
-        return Unavailable.exit_code
+            return trio.run(_serve, places, config, descriptor, take_over, listener)
+    except Exception as raised:
+        error = rpc.sole_error(raised)
+        if isinstance(error, EngramError):
+            os.write(2, f"engramfs: {error}\n".encode(errors="replace"))
+            return error.exit_code
+        if isinstance(raised, OSError):  # before it served: of the run directory
+            os.write(2, f"engramfs: cannot use {places.run}: {raised}\n".encode(errors="replace"))
+            return Unavailable.exit_code
+        raise
+
+
+def _parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="engramfs worker", description="Serve one FUSE connection.")
+    parser.add_argument("--state", required=True)
+    parser.add_argument("--run", required=True)
+    parser.add_argument("--config", default="")
+    parser.add_argument("--alone", metavar="DIR", help="show one session alone, which is mounted at DIR")
+    parser.add_argument("--agent")
+    parser.add_argument("--actor")
+    parser.add_argument("--tenant")
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
-"""One worker as its keeper sees it: a child process, its end, and what it says on stderr.
+"""One worker as its keeper sees it: a child process, its end, what it says on stderr, and what it owes.
 
-Nothing here blocks: the keeper waits for the two descriptors, `exited` and `stderr`, to be readable.
+Nothing here blocks: the keeper waits for the two descriptors, `exited` and `stderr`, to be readable, and
+no longer than until `deadline`.
 """
 
 import os
 import signal
+import time
 from collections.abc import Callable, Mapping, Sequence
 
 from engramfs.daemon import handover
@@ -29,8 +31,12 @@ class WorkerProcess:
         self.exited = exited
         self.status: int | None = None
         self.told_status: int | None = None  # what it said that it would end with
-        self.last_line = ""
+        self.ready_since: float | None = None  # monotonic seconds
+        self.was_killed = False  # by us
+        self._last_line = ""
         self._partial = b""
+        self._is_ending = False
+        self._owed: dict[str, float] = {}  # what it has to show → until when, in monotonic seconds
 
     @classmethod
     def adopt(cls, pid: int, exited: int, take_in: Callable[[int], None]) -> "WorkerProcess":
@@ -45,6 +51,67 @@ class WorkerProcess:
         finally:
             os.close(theirs)
         return worker
+
+    # What it owes
+
+    def expect(self, what: str, within: float) -> None:
+        """It has to show `what` within so many seconds from now."""
+        self._owed[what] = time.monotonic() + within
+
+    def expect_end(self, within: float) -> None:
+        """It has to end, and to show nothing else any more."""
+        self._owed = {}
+        self._is_ending = True
+        self.expect("end", within)
+
+    def has_shown(self, what: str) -> None:
+        self._owed.pop(what, None)
+
+    def owes(self, what: str) -> bool:
+        return what in self._owed
+
+    @property
+    def deadline(self) -> float | None:
+        """When the first of what it owes is due, in monotonic seconds."""
+        return min(self._owed.values(), default=None)
+
+    def overdue(self) -> str | None:
+        """What it owes and has not shown in time."""
+        now = time.monotonic()
+        return next((what for what, until in self._owed.items() if until <= now), None)
+
+    # What became of it
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether it was ready, and is not to end."""
+        return self.ready_since is not None and not self._is_ending
+
+    @property
+    def ended_in_order(self) -> bool:
+        return self.status == 0
+
+    @property
+    def was_killed_from_outside(self) -> bool:
+        return self.status == -signal.SIGKILL and not self.was_killed
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the ended process; negative for the number of the signal that ended it."""
+        assert self.status is not None
+        return self.status
+
+    @property
+    def served_for(self) -> float:
+        """Seconds since it was ready; 0 when it never was."""
+        return 0.0 if self.ready_since is None else time.monotonic() - self.ready_since
+
+    # The process
+
+    def kill(self, why: str) -> None:
+        """SIGKILL; `why` is remembered as its last word."""
+        self.signal(signal.SIGKILL)
+        self.was_killed, self._last_line = True, why
 
     def signal(self, number: int) -> None:
         """Send a signal, unless the process has ended."""
@@ -63,8 +130,8 @@ class WorkerProcess:
         copy_to_stderr(data)
         *lines, self._partial = (self._partial + data).split(b"\n")
         for line in [*lines, b"" if data else self._partial]:
-            if line.strip():
-                self.last_line = line.decode(errors="replace").strip()
+            if line.strip() and not self.was_killed:
+                self._last_line = line.decode(errors="replace").strip()
         return data
 
     def reap(self) -> None:
@@ -82,7 +149,7 @@ class WorkerProcess:
         how = f"exit code {self.status}"
         if self.status < 0:
             how = f"killed by {signal.Signals(-self.status).name}"
-        return f"worker {self.pid} ended ({how}){': ' + self.last_line if self.last_line else ''}"
+        return f"worker {self.pid} ended ({how}){': ' + self._last_line if self._last_line else ''}"
 
     def close(self) -> None:
         os.close(self.stderr)

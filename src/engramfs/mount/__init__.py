@@ -4,6 +4,7 @@
     mountinfo     what is mounted where, read from /proc
     liveness      whether anybody answers behind a mount, asked without risk of hanging
     hub           the one FUSE mount of a daemon: /dev/fuse, mount, unmount, abort
+    connection    what is behind a mount: held, adopted, left, ended
     fusermount    the same without root, through fusermount3
     target        mount points resolved beneath a root directory
     place         where a session is attached: a root directory, perhaps of one process

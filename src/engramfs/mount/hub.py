@@ -1,14 +1,12 @@
-"""The hub: the one FUSE mount of a daemon, and the connection behind it.
+"""The hub: the one FUSE mount of a daemon. `connection` has what is behind it.
 
-Who holds the `/dev/fuse` descriptor holds the connection: it lives until the last copy is closed, and
-requests wait meanwhile. Nothing here reads that descriptor or touches the mounted filesystem. Paths
-of mount points are absolute and free of symbolic links, as mountinfo shows them.
+Nothing here reads a `/dev/fuse` descriptor or touches the mounted filesystem. Paths of mount points are
+absolute and free of symbolic links, as mountinfo shows them.
 """
 
 import errno
 import os
 import time
-from collections.abc import Collection
 
 from engramfs.errors import Busy, Refused, Unavailable
 from engramfs.mount import syscalls
@@ -53,6 +51,17 @@ def mount_hub(descriptor: int, point: str, *, max_read: int | None = None) -> No
         if error.errno in (errno.EPERM, errno.EACCES):
             do = "run as root (in a container: --cap-add SYS_ADMIN), or use `engramfs mount DIR` without root"
         raise Unavailable(f"cannot mount {point}: {os.strerror(error.errno or 0)}; {do}") from error
+
+
+def mount_new(point: str) -> int:
+    """Mount a new connection at `point`; its descriptor. Raises `Unavailable`, and then leaves nothing."""
+    descriptor = open_fuse()
+    try:
+        mount_hub(descriptor, point)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def unmount(point: str) -> None:
@@ -128,91 +137,3 @@ def can_resend() -> bool:
     """Whether the kernel repeats the requests that a dead worker had taken (FUSE_NOTIFY_RESEND, 6.9)."""
     release = os.uname().release.split("-")[0].split(".")
     return [int(part) for part in release[:2]] >= [6, 9]
-
-
-class Connection:
-    """A `/dev/fuse` descriptor and the place where it is mounted: what a worker serves.
-
-    It outlives a worker. `close` ends it; a second `close` does nothing.
-    """
-
-    def __init__(self, descriptor: int, point: str, minor: int) -> None:
-        self.descriptor = descriptor
-        self.point = point
-        self.minor = minor
-        self.served = False  # a worker has answered its INIT, so the next one takes it over
-
-    @classmethod
-    def open(cls, point: str) -> "Connection":
-        """Open `/dev/fuse` and mount it at `point`, a path without symbolic links.
-
-        Raises `Unavailable`, and then leaves nothing behind.
-        """
-        descriptor = open_fuse()
-        try:
-            mount_hub(descriptor, point)
-            mounted = top_mount(read_mounts(), point)
-            if mounted is None:
-                unmount(point)
-                raise Unavailable(
-                    f"{point} was mounted but /proc/self/mountinfo does not list it; mount /proc"
-                )
-        except BaseException:
-            os.close(descriptor)
-            raise
-        return cls(descriptor, point, mounted.minor)
-
-    @classmethod
-    def adopt(cls, descriptor: int, point: str) -> "Connection":
-        """A connection that a worker serves already. Raises `Unavailable` when it is not mounted here."""
-        mounted = top_mount(read_mounts(), point)
-        if mounted is None:
-            raise Unavailable(
-                f"{point} is not mounted in this mount namespace; start the daemon where it was"
-            )
-        connection = cls(descriptor, point, mounted.minor)
-        connection.served = True
-        return connection
-
-    def abort(self) -> None:
-        """End the connection now; what waits on it gets ENOTCONN. The mounts stay.
-
-        Only while it is mounted here: its number goes to another connection once its last mount is gone.
-        """
-        if any(mount.is_ours and mount.minor == self.minor for mount in read_mounts()):
-            abort_connection(self.minor)
-
-    def close(self, *, everywhere: bool = False) -> None:
-        """End the connection and take the hub off, or with `everywhere` all its mounts in this namespace.
-
-        Bind mounts that stay give ENOTCONN.
-        """
-        if self.descriptor < 0:
-            return
-        descriptor, self.descriptor = self.descriptor, -1
-        self.abort()  # first: until then a path that leads through one of the mounts may wait for ever
-        os.close(descriptor)
-        if everywhere:
-            for mount in reversed(read_mounts()):
-                if mount.is_ours and mount.minor == self.minor:
-                    _unmount_dead(mount.point)
-        unmount(self.point)
-
-
-def clear_dead(minors: Collection[int]) -> None:
-    """Unmount what is left in this namespace of ended connections, by their numbers.
-
-    A number is given to a new connection once the last mount of the old one is gone, so each is asked.
-    """
-    for mount in reversed(read_mounts()):
-        if mount.is_ours and mount.minor in minors and liveness(mount.point) is Liveness.DEAD:
-            _unmount_dead(mount.point)
-
-
-def _unmount_dead(point: str) -> None:
-    """Unmount one of a dead connection's mounts. One beneath another goes with that one."""
-    try:
-        unmount(point)
-    except OSError as error:
-        if error.errno != errno.ENOTCONN:
-            raise

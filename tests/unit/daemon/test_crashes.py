@@ -20,3 +20,9 @@ def test_the_third_crash_in_a_row_puts_the_blame_on_the_connection() -> None:
         crashes.delay(0.0)
         blamed.append(crashes.connection_is_suspect)
     assert blamed == [False, False, True]
+
+
+def test_a_kill_from_outside_is_no_fault_of_the_connection() -> None:
+    crashes = Crashes()
+    assert [crashes.delay(0.0, from_outside=True) for _ in range(4)] == [0.0, 0.1, 0.2, 0.4]
+    assert not crashes.connection_is_suspect

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from engramfs.daemon import handover
+from engramfs.daemon.notifications import Message, Notifications
 
 
 def test_descriptors_meant_for_another_process_are_not_taken() -> None:
@@ -25,19 +26,19 @@ def test_without_a_keeper_nothing_is_notified(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_notification_reaches_the_keeper(monkeypatch: pytest.MonkeyPatch) -> None:
-    notifications = handover.Notifications()
+    notifications = Notifications()
     monkeypatch.setenv("NOTIFY_SOCKET", notifications.address)
     assert handover.notify("READY=1", "STATUS=3 stores")
-    assert notifications.receive(os.getpid()) == {"READY": "1", "STATUS": "3 stores"}
-    assert notifications.receive(os.getpid()) == {}, "and is read once"
+    assert notifications.receive(os.getpid()).lines == {"READY": "1", "STATUS": "3 stores"}
+    assert notifications.receive(os.getpid()).lines == {}, "and is read once"
     notifications.close()
 
 
 def test_only_the_worker_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
-    notifications = handover.Notifications()
+    notifications = Notifications()
     monkeypatch.setenv("NOTIFY_SOCKET", notifications.address)
     handover.notify("READY=1")
-    assert notifications.receive(os.getpid() + 1) == {}
+    assert notifications.receive(os.getpid() + 1) == Message({})
     notifications.close()
 
 

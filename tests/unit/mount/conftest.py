@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from engramfs.daemon import handover
-from engramfs.mount.hub import Connection
+from engramfs.daemon.notifications import Notifications
+from engramfs.mount.connection import Connection
 from engramfs.mount.mountinfo import read_mounts
 
 WORKER = Path(__file__).parents[2] / "e2e" / "directory_worker.py"
@@ -40,14 +41,14 @@ class Hub:
         self.backing.mkdir(parents=True)
         os.mkdir(self.point)
         self.connection = Connection.open(self.point)
-        notifications = handover.Notifications()
+        notifications = Notifications()
         environment = {**os.environ, "NOTIFY_SOCKET": notifications.address}
         command = [sys.executable, str(WORKER), str(self.backing)]
         descriptors = {"fuse": self.connection.descriptor}
         self.worker = handover.start(command, descriptors, environment, 2)
         try:
             assert select.select([notifications], [], [], 20)[0], "the worker did not come up"
-            assert notifications.receive(self.worker)["READY"] == "1"
+            assert notifications.receive(self.worker).lines["READY"] == "1"
         finally:
             notifications.close()
 

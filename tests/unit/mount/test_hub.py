@@ -12,7 +12,8 @@ import pytest
 
 from engramfs.errors import Busy, Refused, Unavailable
 from engramfs.mount import syscalls
-from engramfs.mount.hub import Connection, abort, clear_stale, mount_hub, open_fuse, unmount
+from engramfs.mount.connection import Connection
+from engramfs.mount.hub import abort, clear_stale, mount_hub, open_fuse, unmount
 from engramfs.mount.liveness import Liveness, liveness
 from engramfs.mount.mountinfo import read_mounts, top_mount
 
