@@ -1,5 +1,6 @@
 """`engramfs mount DIR`: one session without a daemon and without root."""
 
+import json
 import os
 import shutil
 import signal
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ..harness.daemon import ROOTS
+from ..harness.daemon import ROOTS, eventually
 from ..harness.inside import Finished, Inside
 
 NOBODY = 65534
@@ -74,6 +75,18 @@ class Unprivileged:
 
     def said(self) -> str:
         return Path(self.output).read_text()
+
+    def worker(self) -> int:
+        """The pid of the worker behind `engramfs mount`."""
+        run = f"{self.home}/.local/state/engramfs/mount"
+        return int(json.loads(self.command("--run", run, "--json", "status").out)["worker"]["pid"])
+
+    def kill(self, pid: int) -> None:
+        """SIGKILL to everything that `engramfs mount` consists of."""
+        self.processes.remove(pid)
+        for each in [pid, *self.inside.call("read", f"/proc/{pid}/task/{pid}/children").split()]:
+            self.inside.call("os.kill", int(each), signal.SIGKILL)
+        assert self.inside.call("ended", pid, 10) == -signal.SIGKILL
 
     def stop(self, pid: int) -> int | None:
         self.processes.remove(pid)
@@ -146,9 +159,7 @@ def test_files_are_covered_only_when_told(nobody: Unprivileged) -> None:
     assert f"{point} exists and is not empty" in refused.err
     pid = nobody.start(point, "--over")
     assert nobody.inside.shell(f"ls {point}", user=NOBODY).split() == ["memories", "mnt"]
-    nobody.inside.call("os.kill", pid, signal.SIGKILL)
-    assert nobody.inside.call("ended", pid, 10) == -signal.SIGKILL
-    nobody.processes.remove(pid)
+    nobody.kill(pid)
     again = nobody.start(point)
     assert nobody.stop(again) == 0
     assert nobody.inside.call("read", f"{point}/file") == b"mine\n"
@@ -157,14 +168,64 @@ def test_files_are_covered_only_when_told(nobody: Unprivileged) -> None:
 def test_a_stale_mount_is_replaced(nobody: Unprivileged) -> None:
     point = f"{nobody.home}/point"
     nobody.inside.shell(f"mkdir {point}", user=NOBODY)
-    first = nobody.start(point)
-    nobody.inside.call("os.kill", first, signal.SIGKILL)
-    assert nobody.inside.call("ended", first, 10) == -signal.SIGKILL
-    nobody.processes.remove(first)
+    nobody.kill(nobody.start(point))
     assert "not connected" in nobody.inside.run("ls", point, user=NOBODY).err
     second = nobody.start(point)
     assert nobody.inside.shell(f"ls {point}", user=NOBODY).split() == ["memories", "mnt"]
     assert nobody.stop(second) == 0
+
+
+# Saves files and appends to an open one, each call with its result checked, until FILE exists.
+WORK = """
+cd {state}; exec 3>>lines; n=0
+until [ -e {stop} ]; do
+    echo $n >&3 || exit 1
+    echo $n >saved || exit 2
+    [ "$(cat saved)" = $n ] || exit 3
+    n=$((n + 1))
+done
+exec 3>&-; [ "$(wc -l <lines)" = $n ] && echo $n
+"""
+
+
+def test_nobody_notices_that_the_worker_is_killed(nobody: Unprivileged) -> None:
+    point, stop = f"{nobody.home}/point", f"{nobody.home}/stop"
+    nobody.inside.shell(f"mkdir {point}", user=NOBODY)
+    pid = nobody.start(point)
+    said = f"{nobody.output}-of-work"
+    script = WORK.format(state=f"{point}/mnt/memory/state", stop=stop)
+    work = nobody.inside.call("start", ["bash", "-c", script], NOBODY, {}, said)
+    killed = set()
+    for _ in range(4):
+        worker = nobody.worker()
+        time.sleep(0.5)
+        killed.add(worker)
+        nobody.inside.call("os.kill", worker, signal.SIGKILL)
+    nobody.inside.shell(f"touch {stop}", user=NOBODY)
+    assert nobody.inside.call("ended", work, 30) == 0, Path(said).read_text() + nobody.said()
+    assert int(Path(said).read_text()) > 10
+    assert len(killed) == 4
+    assert nobody.stop(pid) == 0
+    assert f"worker {killed.pop()} ended (killed by SIGKILL)" in nobody.said()
+
+
+def test_the_worker_goes_on_without_its_keeper_until_it_is_unmounted(nobody: Unprivileged) -> None:
+    point = f"{nobody.home}/point"
+    nobody.inside.shell(f"mkdir {point}", user=NOBODY)
+    keeper = nobody.start(point)
+    worker = nobody.worker()
+    nobody.inside.call("os.kill", keeper, signal.SIGKILL)
+    nobody.processes.remove(keeper)
+    assert nobody.inside.call("ended", keeper, 10) == -signal.SIGKILL
+    nobody.inside.shell(f"echo hi >{point}/mnt/memory/state/file", user=NOBODY)
+    refused = nobody.command("mount", point)
+    assert (refused.code, refused.err.count("\n")) == (4, 1), refused
+    assert "unmount it first (fusermount3 -u" in refused.err
+    nobody.inside.shell(f"fusermount3 -u {point}", user=NOBODY)
+    eventually(lambda: not os.path.exists(f"/proc/{worker}"))
+    again = nobody.start(point)
+    assert nobody.inside.shell(f"cat {point}/mnt/memory/state/file", user=NOBODY) == "hi\n"
+    assert nobody.stop(again) == 0
 
 
 def test_an_unmount_from_outside_ends_it(nobody: Unprivileged) -> None:

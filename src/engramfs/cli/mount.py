@@ -23,19 +23,21 @@ def command(
     tenant: str | None,
     over: bool,
 ) -> None:
-    """Serve one session at DIR through fusermount3, in the foreground; no daemon, no root."""
+    """Serve one session at DIR through fusermount3, in the foreground; no daemon, no root.
+
+    A worker that crashes is replaced, and who uses DIR does not notice.
+    """
     from engramfs.daemon.scoping import memory_store
 
     configuration = invocation.configuration()
     agent_config = configuration.agent(agent)
     memory_store(agent_config, agent_config.name, actor, tenant)
     directory = must_be_directory(directory)
-    from engramfs.daemon import single  # pyfuse3 and trio, once everything else is right
+    from engramfs.daemon import single
 
     context.exit(
         single.run(
             invocation.locations,
-            configuration,
             directory,
             agent=agent_config.name,
             actor=actor,

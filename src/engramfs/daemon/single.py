@@ -1,22 +1,22 @@
 """`engramfs mount DIR`: one session's tree at a directory, with neither daemon nor root.
 
-One process is everything: it mounts through fusermount3, which hands it the descriptor, serves in the
-foreground, and unmounts when it is told to stop. It holds the store lock as a worker does.
+A keeper in the foreground, as that of the daemon, mounts through fusermount3 and keeps a worker that shows
+one session alone. Its run directory is in the state, of which only one process at a time can be the writer.
+Imports neither trio nor pyfuse3: they are the worker's.
 """
 
+import contextlib
 import os
-import signal
 
-import trio
-
-from engramfs import telemetry
-from engramfs.daemon.config import Config
-from engramfs.daemon.opening import opened, serving
+from engramfs.daemon import control_socket
+from engramfs.daemon.client import ControlClient
+from engramfs.daemon.keeper import Keeper, says_whether_taken_over, worker_command
 from engramfs.daemon.paths import Locations
-from engramfs.daemon.sessions import Sessions
-from engramfs.errors import EngramError
-from engramfs.fuse.notifier import Notifier
-from engramfs.fuse.session import FuseSession
+from engramfs.daemon.predecessor import Left
+from engramfs.daemon.run_directory import RunDirectory
+from engramfs.daemon.service_manager import ServiceManager
+from engramfs.errors import Busy, NoDaemon
+from engramfs.mount.connection import Connection
 from engramfs.mount.fusermount import mount_unprivileged, unmount_unprivileged
 from engramfs.mount.mountinfo import read_mounts, top_mount
 from engramfs.mount.target import require_empty
@@ -24,7 +24,6 @@ from engramfs.mount.target import require_empty
 
 def run(
     locations: Locations,
-    config: Config,
     directory: str,
     *,
     agent: str,
@@ -37,18 +36,42 @@ def run(
     Raises `Unavailable` without fusermount3 or /dev/fuse, `Busy` when the state directory is in use or
     engramfs is mounted at `directory` already, `Conflict` when files are there, unless `over`.
     """
-    telemetry.configure(level="warning")
-    directory = os.path.realpath(directory)
+    point = os.path.realpath(directory)
     if not over:
-        _require_nothing_covered(directory)
+        _require_nothing_covered(point)
+    run = os.path.join(locations.state, "mount")
+    _require_unserved(locations.state, run)
+    config = locations.config if os.path.lexists(locations.config) else None
+    command = worker_command(locations.state, run, config)
+    command += ["--alone", point, "--agent", agent]
+    for option, value in (("--actor", actor), ("--tenant", tenant)):
+        command += [option, value] if value is not None else []
+    with (
+        contextlib.closing(RunDirectory(run)) as held,
+        control_socket.listening(held.path) as control,
+    ):
+        held.clear_sessions()
+        os.chdir("/")  # whoever started us may stand inside a mount of ours
+        return Keeper(
+            held,
+            control,
+            command,
+            lambda: Connection.open(point, mount_unprivileged, unmount_unprivileged),
+            point,
+            ServiceManager({}),
+            Left(),
+            take_over=says_whether_taken_over(),
+            in_foreground=True,
+        ).keep()
+
+
+def _require_unserved(state: str, run: str) -> None:
+    """Raise `Busy` when another `engramfs mount` serves the state, or the worker of one that was killed."""
     try:
-        trio.run(_serve, locations.state, config, directory, agent, actor, tenant)
-    except BaseExceptionGroup as group:
-        error = _known(group)
-        if error is None:
-            raise
-        raise error from group
-    return 0
+        served = ControlClient(run, timeout=5).call("status")["mount"]
+    except NoDaemon:
+        return
+    raise Busy(f"{state} is served at {served} already; unmount it first (fusermount3 -u {served})")
 
 
 def _require_nothing_covered(directory: str) -> None:
@@ -60,43 +83,3 @@ def _require_nothing_covered(directory: str) -> None:
         require_empty(descriptor, directory, directory=True)
     finally:
         os.close(descriptor)
-
-
-def _known(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
-    """What a nursery wrapped, if it is one of our errors."""
-    found: BaseException | None = group.subgroup(EngramError)
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    return found
-
-
-async def _serve(
-    state: str, config: Config, directory: str, agent: str, actor: str | None, tenant: str | None
-) -> None:
-    notifier = Notifier()
-    with opened(state, config, notifier, purpose=f"engramfs mount {directory}") as worker:
-        sessions = Sessions(worker.filesystem, config, None)
-        async with serving(worker) as nursery:
-            session = await sessions.open(agent, actor, tenant)
-            sessions.show_alone(session)
-            descriptor = mount_unprivileged(directory)
-            try:
-                fuse = FuseSession(worker.filesystem, notifier, descriptor)
-                nursery.start_soon(_announce, directory, [each.path for each in session.attachments])
-                nursery.start_soon(_stop_on_signal, fuse)
-                await fuse.serve()
-            finally:
-                unmount_unprivileged(directory)
-                os.close(descriptor)
-
-
-async def _announce(directory: str, paths: list[str]) -> None:
-    for path in paths:
-        os.write(1, f"{directory}{path}\n".encode(errors="surrogateescape"))
-
-
-async def _stop_on_signal(session: FuseSession) -> None:
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
-        async for _ in signals:
-            session.stop()
-            return
