@@ -1,8 +1,13 @@
 """`engramfs up` and `down`: the main job, from nothing to mounted stores and back."""
 
+import contextlib
 import json
+import os
+import signal
 import sys
 import time
+
+import pytest
 
 from ..harness.daemon import ROOTS, Daemon, eventually
 
@@ -99,6 +104,26 @@ def test_down_leaves_no_mount_and_seals_what_was_closed(daemon: Daemon) -> None:
     assert [version["changes"][0]["path"] for version in daemon.log(place.store)] == ["file"]
     assert daemon.client.is_running() is False
     assert json.loads(daemon.ok("down", "--json"))["stopped"] is False
+
+
+@pytest.mark.parametrize("later", [0.0, 0.01, 0.05])
+def test_a_worker_that_is_killed_while_it_stops_loses_nothing(daemon: Daemon, later: float) -> None:
+    daemon.configure('[batch]\nquiet = "1h"\nmax_age = "1h"\n')
+    place = daemon.up(actor="ann")
+    content = {f"file-{number}": b"%d" % number for number in range(1_000)}
+    place.inside.call("write_files", place.state, content)
+    worker, output = daemon.worker, daemon.directory / "down"
+    command = [sys.executable, "-m", "engramfs", "down"]
+    down = daemon.inside.call("start", command, None, daemon.environment, str(output))
+    eventually(lambda: not list(daemon.directory.glob("run/sessions/*.json")))  # then it says stop
+    time.sleep(later)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(worker, signal.SIGKILL)
+    assert daemon.inside.call("ended", down, 40) == 0, output.read_text()
+    assert daemon.mounts() == []
+    assert not daemon.client.is_running()
+    place = daemon.up(actor="ann")
+    assert {name: place.read(name) for name in place.names()} == content
 
 
 def test_what_was_saved_is_there_after_down_and_up(daemon: Daemon) -> None:

@@ -1,5 +1,6 @@
 """`engramfs down`: everything off, sealed and stopped."""
 
+import contextlib
 import glob
 import os
 import signal
@@ -24,9 +25,13 @@ def command(invocation: Invocation) -> None:
     """Detach every session, seal what is open, and stop the daemon."""
     _require_our_state(invocation)
     detached = attaching.detach_all(invocation)
+    sessions = _session_files(invocation)
     was_running = _stop(invocation)
     if not was_running:
-        _clear_what_a_dead_daemon_left(invocation)
+        _clear_dead_hub(invocation)
+    for path in sessions:  # the next daemon would bring them back
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
     if invocation.json:
         invocation.output.document({"stopped": was_running, "detached": sorted(detached)})
     else:
@@ -58,17 +63,25 @@ def _stop(invocation: Invocation) -> bool:
             client.call("session.close", id=session["id"], timeout=ANSWER)
         client.call("stop", timeout=ANSWER)
     except EngramError as error:
-        # A worker that cannot be asked is stopped by its keeper.
-        invocation.output.note(f"engramfs: {error.message}; telling the keeper {keeper} to stop")
-        os.kill(keeper, signal.SIGTERM)
+        # A worker that cannot be asked, or that crashed over it, is stopped by its keeper.
+        invocation.output.note(
+            f"engramfs: {error.message}; telling the keeper {keeper} to stop. "
+            "What could not be sealed is in the journal, and engramfs up seals it"
+        )
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(keeper, signal.SIGTERM)
     _wait_for_the_end(invocation)
     return True
 
 
+def _has_ended(invocation: Invocation) -> bool:
+    """Whether the hub is off and the keeper has let go of the run directory, so that `up` can follow."""
+    return keeper_of(invocation.locations.run) is None and attaching.hub_mount(invocation) is None
+
+
 def _wait_for_the_end(invocation: Invocation) -> None:
-    """Until the hub is off and the keeper has let go of the run directory, so that `up` can follow."""
     deadline = time.monotonic() + PATIENCE
-    while keeper_of(invocation.locations.run) is not None or attaching.hub_mount(invocation) is not None:
+    while not _has_ended(invocation):
         if time.monotonic() > deadline:
             raise EngramError(
                 f"the daemon has not ended after {PATIENCE:g} s; see {invocation.locations.daemon_log}"
@@ -76,11 +89,12 @@ def _wait_for_the_end(invocation: Invocation) -> None:
         time.sleep(0.02)
 
 
-def _clear_what_a_dead_daemon_left(invocation: Invocation) -> None:
-    """Its hub, and the files of its sessions, which the next daemon would bring back."""
+def _session_files(invocation: Invocation) -> list[str]:
+    return glob.glob(os.path.join(glob.escape(invocation.locations.run), "sessions", "*.json"))
+
+
+def _clear_dead_hub(invocation: Invocation) -> None:
     from engramfs.mount.hub import clear_stale
 
     if attaching.hub_mount(invocation) is not None:
         clear_stale(attaching.hub_point(invocation))
-    for path in glob.glob(os.path.join(glob.escape(invocation.locations.run), "sessions", "*.json")):
-        os.unlink(path)
