@@ -68,7 +68,6 @@ def command(
             kind=kind,
             category=category,
             since=earliest,
-            patience=_PATIENCE,
         )
         _print(invocation, _found(invocation, repository, query))
 
@@ -83,7 +82,9 @@ def _found(invocation: Invocation, repository: "Repository", query: "Query") -> 
         def progress(step: Step) -> None:
             say(f"{step.files:,} files, then {step.passages:,} passages by their meaning")
 
-        found = search.find(query, progress)
+        search.catch_up(_PATIENCE, progress)
+    found = search.find(query)
+    search.close()
     if search.notice is not None:
         invocation.output.note(f"engramfs: {search.notice}")
     return found

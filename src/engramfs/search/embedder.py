@@ -17,8 +17,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+class NoMeaning(Unavailable):
+    """There is no embedder, or it does not answer."""
+
+
 class Embedder(Protocol):
-    """Safe to use from several threads. Raises `Unavailable` when it cannot answer."""
+    """Safe to use from several threads. Raises `NoMeaning` when it cannot answer."""
 
     identity: str  # the model and how it is used: vectors of another identity are of no use
     least: float  # the cosine below which a passage does not answer a question
@@ -53,7 +57,7 @@ def choose_embedder(settings: EmbedderSettings) -> Embedder | None:
         return None
     if settings.endpoint:
         if find_spec("numpy") is None:
-            raise Unavailable("an endpoint for meaning needs numpy; pip install 'engramfs[semantic]'")
+            raise NoMeaning("an endpoint for meaning needs numpy; pip install 'engramfs[semantic]'")
         from engramfs.search.endpoint_embedder import EndpointEmbedder
 
         return EndpointEmbedder(settings)
@@ -61,5 +65,5 @@ def choose_embedder(settings: EmbedderSettings) -> Embedder | None:
 
     try:
         return BundledEmbedder()
-    except Unavailable:
+    except NoMeaning:
         return None

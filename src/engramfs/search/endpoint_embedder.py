@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from engramfs.errors import Unavailable
-from engramfs.search.embedder import EmbedderSettings
+from engramfs.search.embedder import EmbedderSettings, NoMeaning
 
 if TYPE_CHECKING:
     import numpy
@@ -19,7 +18,7 @@ _TIMEOUT = 30.0  # seconds
 
 
 class EndpointEmbedder:
-    """What the endpoint does not answer raises `Unavailable`, naming it; the key is in no message."""
+    """What the endpoint does not answer raises `NoMeaning`, naming it; the key is in no message."""
 
     least = 0.0  # nothing is known of the model
 
@@ -48,7 +47,7 @@ class EndpointEmbedder:
             if vectors.ndim != 2 or len(vectors) != len(texts):
                 raise ValueError(f"{len(rows)} vectors for {len(texts)} texts")
         except (KeyError, TypeError, ValueError) as error:
-            raise Unavailable(f"{self._url} answered something else than embeddings ({error})") from error
+            raise NoMeaning(f"{self._url} answered something else than embeddings ({error})") from error
         lengths = numpy.linalg.norm(vectors, axis=1, keepdims=True)
         scaled: NDArray[numpy.float32] = vectors / numpy.maximum(lengths, 1e-9)
         return scaled
@@ -61,10 +60,10 @@ class EndpointEmbedder:
         except urllib.error.HTTPError as error:
             with error:
                 detail = error.read(200).decode(errors="replace")
-            raise Unavailable(
+            raise NoMeaning(
                 f"{self._url} answered {error.code}: {detail}; see [search] in the configuration"
             ) from error
         except (OSError, ValueError) as error:
-            raise Unavailable(
+            raise NoMeaning(
                 f"{self._url} does not answer ({error}); see [search] in the configuration"
             ) from error

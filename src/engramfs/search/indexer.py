@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _log = structlog.get_logger("engramfs.search")
 
 _PATIENCE = 10.0  # seconds to wait for another process that may be making the index anew
+AT_ONCE = 64  # passages that get their vectors in a step
 STEP = 2.0  # seconds of work before a step commits
 
 
@@ -49,29 +50,30 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Indexer:
-    """Writes the index of `engine`'s log. Use from one thread at a time; several processes take turns."""
+    """Writes the index of `engine`'s log. Threads and processes take turns, by the index lock."""
 
     def __init__(self, engine: Engine, directory: IndexDirectory, embedder: Embedder | None) -> None:
         self._engine = engine
         self._directory = directory
         self._embedder = embedder
 
-    def step(self, patience: float, *, meaning: bool = True) -> Step | None:
+    def step(self, patience: float, *, at_once: int = AT_ONCE) -> Step | None:
         """Do a part of what is to be done; None when another process held the lock for `patience` seconds.
 
-        An index that is missing, damaged or of another log is begun anew. Raises `Full` and `Unavailable`.
+        Of passages without a vector at most `at_once` get theirs. An index that is missing, damaged or of
+        another log is begun anew. Raises `Full` and `Unavailable`.
         """
         with self._directory.locked(patience) as is_ours:
             if not is_ours:
                 return None
             try:
-                return self._step(meaning)
+                return self._step(at_once)
             except IndexDamaged as error:
                 _log.warning("search index made anew", reason=error.message)
                 self._begin_anew()
-                return self._step(meaning)
+                return self._step(at_once)
 
-    def _step(self, meaning: bool) -> Step:
+    def _step(self, at_once: int) -> Step:
         generation = self._directory.current()
         if generation is None:
             generation = self._begin_anew()
@@ -89,9 +91,9 @@ class Indexer:
         files, state = self._index(index, state, changes, found)
         if files == 0 and must_rewrite(state, index.snapshot().count):
             generation = self._rewrite(index.snapshot(), state, generation)
-        if files or self._embedder is None or not meaning:
+        if files or self._embedder is None or not at_once:
             return Step(state.position, files)
-        return Step(state.position, 0, self._embed(generation, self._embedder))
+        return Step(state.position, 0, self._embed(generation, self._embedder, at_once))
 
     def begin_anew(self, damaged: int) -> None:
         """Replace the generation `damaged` by an empty one, unless another process has done so."""
@@ -161,14 +163,14 @@ class Indexer:
             return nothing
         return index_file(file.store, file.path, file.entry, content) or nothing
 
-    def _embed(self, generation: int, embedder: Embedder) -> int:
+    def _embed(self, generation: int, embedder: Embedder, at_once: int) -> int:
         """How many passages are left without a vector."""
         from engramfs.search.meanings import embed_some
         from engramfs.search.vectors import VectorFile
 
         snapshot = KeywordIndex(self._directory.keywords(generation)).snapshot()
         vectors = VectorFile(self._directory.vectors(generation), embedder.identity)
-        return embed_some(self._engine, snapshot, vectors, embedder)
+        return embed_some(self._engine, snapshot, vectors, embedder, at_once)
 
     def _rewrite(self, snapshot: "Snapshot", state: IndexState, generation: int) -> int:
         """The number of the generation that has only what is there."""

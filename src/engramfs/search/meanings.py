@@ -22,8 +22,6 @@ from engramfs.storage.protocol import Engine
 
 _log = structlog.get_logger("engramfs.search")
 
-AT_ONCE = 64  # passages of one step
-
 
 def without_vector(snapshot: Snapshot, vectors: VectorFile) -> list[tantivy.DocAddress]:
     """The passages that have text and no vector, each text once, the newest first."""
@@ -34,13 +32,15 @@ def without_vector(snapshot: Snapshot, vectors: VectorFile) -> list[tantivy.DocA
     return list(reversed(last_of_each.values()))
 
 
-def embed_some(engine: Engine, snapshot: Snapshot, vectors: VectorFile, embedder: Embedder) -> int:
-    """Embed up to `AT_ONCE` passages; how many are left. Only for who holds the index lock.
+def embed_some(
+    engine: Engine, snapshot: Snapshot, vectors: VectorFile, embedder: Embedder, at_once: int
+) -> int:
+    """Embed up to `at_once` passages; how many are left. Only for who holds the index lock.
 
     Raises `Unavailable` when the embedder does not answer.
     """
     missing = without_vector(snapshot, vectors)
-    rows = [snapshot.row(address) for address in missing[:AT_ONCE]]
+    rows = [snapshot.row(address) for address in missing[:at_once]]
     texts = _texts(engine, rows)
     if not texts:
         return 0  # their contents are gone from the log; the next change of the log removes them here

@@ -42,7 +42,7 @@ class OpenIndex:
         for _ in range(_ATTEMPTS):
             generation = self._directory.current()
             if generation is None:
-                self._indexer.step(0.0, meaning=False)
+                self._indexer.step(0.0, at_once=0)
                 continue
             try:
                 return self._open(generation)

@@ -103,7 +103,7 @@ class RecordSearch:
             yield from ((record, 0.0) for record in files.every())
             return
         self._client.state.seal()
-        search.catch_up(_PATIENCE)
+        search.follow(_PATIENCE)
         for hit in search.similar(text, Place(files.store), DIRECTORY, _CANDIDATES):
             record = files.at(hit.path)
             if record is not None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engramfs.errors import Unavailable
-from engramfs.search import EmbedderSettings
+from engramfs.search import EmbedderSettings, Place
 
 from .conftest import Book, Opened, Query, paths, put
 
@@ -94,3 +94,20 @@ def test_without_the_endpoint_words_are_searched_and_that_is_said(book: Book, op
     assert paths(search.find(Query("tea"))) == ["a"]
     assert search.notice is not None
     assert "does not answer" in search.notice
+    assert not search.has_meaning
+    assert search.catch_up(10), "by keywords"
+    assert search.similar("tea", Place(book.store.name))
+
+
+def test_an_endpoint_that_answers_again_is_used_again(
+    book: Book, open_search: Opened, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engramfs.search.searching._AGAIN", 0.0)
+    put(book, {"a": b"about tea"})
+    search = open_search(EmbedderSettings(endpoint=endpoint.url, model="m"))
+    endpoint.answer = b"{"
+    assert search.find(Query("tea"))[0].matched == ("keyword",)
+    assert search.notice
+    endpoint.answer = None
+    assert search.find(Query("tea"))[0].matched == ("keyword", "semantic")
+    assert not search.notice

@@ -1,5 +1,7 @@
 """Search by meaning with the real model: across words and languages, and as the log changes."""
 
+import time
+
 import numpy
 import pytest
 
@@ -121,6 +123,18 @@ def test_without_the_extra_words_are_searched_and_that_is_said(
     assert paths(search.find(Query("oolong"))) == ["a.md"]
     with pytest.raises(Unavailable, match=r"engramfs\[semantic\]"):
         search.find(Query("oolong", kind="semantic"))
+
+
+def test_a_search_does_not_wait_for_all_meanings(book: Book, open_search: Opened) -> None:
+    put(book, {f"f{number}": f"the {number}th cup of tea".encode() for number in range(150)})
+    search = open_search(MEANING)
+    first = search.find(Query("cup", limit=200))
+    assert len(first) == 150, "all are found by keywords"
+    assert sum("semantic" in one.matched for one in first) < 150
+    deadline = time.monotonic() + 60
+    while sum("semantic" in one.matched for one in search.find(Query("cup of tea", limit=200))) < 150:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_a_step_does_some_and_says_what_is_left(book: Book, search: Search) -> None:
