@@ -93,6 +93,30 @@ def test_chinese_is_found_by_one_character_and_shown(place: Place) -> None:
     ]
 
 
+def test_what_is_redacted_is_in_no_file_of_the_index(engramfs: Command, tmp_path: Path) -> None:
+    def is_in_index(text: str) -> bool:
+        files = [path for path in (engramfs.state / "search").rglob("*") if path.is_file()]
+        return any(text.encode() in path.read_bytes() for path in files)
+
+    secret, plain = "xylophonequark", tmp_path / "secret"
+    plain.mkdir()
+    (plain / "a.md").write_text(f"the word is {secret}\n")
+    engramfs.ok("store", "create", "contexts/secret")
+    engramfs.ok("import", "contexts/secret", str(plain))
+    assert found(engramfs.ok("search", secret, "--json")) == ["a.md"]
+    assert is_in_index(secret)
+    (plain / "a.md").write_text("the word is gone\n")
+    engramfs.ok("import", "contexts/secret", str(plain))
+    assert engramfs("redact", "contexts/secret", "1", "a.md", "--reason", "a secret").code == 0
+    assert found(engramfs.ok("search", secret, "--json")) == []
+    assert not is_in_index(secret)
+
+    assert found(engramfs.ok("search", "word", "gone", "-n", "1", "--json")) == ["a.md"]
+    engramfs.ok("store", "delete", "contexts/secret", "--yes")
+    assert found(engramfs.ok("search", "word", "gone", "--json")) == []
+    assert not is_in_index("gone")
+
+
 def test_errors_are_one_line(engramfs: Command) -> None:
     finished = engramfs("search", "tea", "--store", "contexts/none")
     assert (finished.code, finished.err.count("\n")) == (3, 1)

@@ -125,12 +125,26 @@ def test_an_unknown_key_names_the_nearest_known_one(tmp_path: Path, text: str, p
         ('[agents.a]\nmemory = { "x/y" = "read_only" }', "holds a '/'"),
         ('[agents.a]\nmemory = { x = "write" }', "'write'"),
         ('[agents."a b"]', "agent id 'a b' is not allowed"),
+        ('[search]\nendpoint = "file:///etc"\nmodel = "m"', "write a URL"),
+        ('[search]\nendpoint = "http://127.0.0.1"', "name the model"),
         ("[batch\n", "is not TOML"),
         ("batch = 3", "batch"),
     ],
 )
 def test_a_bad_value_is_refused_by_name(tmp_path: Path, text: str, part: str) -> None:
     assert part in refusal(tmp_path, text)
+
+
+def test_the_key_of_an_endpoint_is_in_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = '[search]\nendpoint = "https://example.org/v1"\nmodel = "m"\nkey_variable = "THE_KEY"'
+    search = load_text(tmp_path, text).search
+    monkeypatch.setenv("THE_KEY", "secret")
+    assert search.settings().key == "secret"
+    monkeypatch.delenv("THE_KEY")
+    with pytest.raises(ConfigurationError, match="THE_KEY"):
+        search.settings()
 
 
 def test_an_agent_that_is_not_configured_is_not_found(tmp_path: Path) -> None:
