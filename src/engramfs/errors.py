@@ -14,6 +14,7 @@
     ├── Refused                 EPERM      exit 5  refused
     │   ├── ReadOnly            EROFS      exit 5  read_only
     │   ├── TooLarge            EFBIG      exit 5  too_large
+    │   ├── Waits               EPERM      exit 5  pending
     │   └── Archived            EROFS      exit 5  archived
     ├── NoDaemon                ENOTCONN   exit 6  no_daemon
     ├── Unavailable             ENODEV     exit 1  unavailable
@@ -137,6 +138,12 @@ class TooLarge(Refused):
 
     errno = errno.EFBIG
     code = "too_large"
+
+
+class Waits(Refused):
+    """Not refused for good: a person decides, and until then nothing is written."""
+
+    code = "pending"
 
 
 class Archived(Refused):

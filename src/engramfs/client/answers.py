@@ -49,6 +49,7 @@ class Attachment(msgspec.Struct, frozen=True):
     version: int
     live: bool
     inside: str = ""
+    fork: int = 0  # with the access `ask`: where what the session wrote waits
 
     @property
     def writable(self) -> bool:
@@ -64,3 +65,4 @@ class SessionInfo(msgspec.Struct, frozen=True):
     tenant: str | None
     opened: str
     attachments: tuple[Attachment, ...]
+    unattended: bool = False

@@ -89,26 +89,26 @@ class Client:
         with self.reading() as reader:
             return msgspec.convert(stores.read(reader, name), StoreInfo)
 
-    def files(self, store: str, version: int | None = None, under: str = "") -> list[File]:
+    def files(self, store: str, version: int | None = None, under: str = "", *, fork: int = 0) -> list[File]:
         """Every file of a store, at its head or at a version, at or below the path `under`, by path.
 
         Raises `NotFound` for a store or version.
         """
         from engramfs.history.tree import walk
 
-        with self.tree(store, version) as (_, _, tree):
+        with self.tree(store, version, fork=fork) as (_, _, tree):
             return [
                 File(printable(path), entry.size, entry.digest.hex(), entry.mtime)
                 for path, entry in walk(tree, raw(under))
                 if entry.kind is Kind.FILE
             ]
 
-    def read(self, store: str, path: str, version: int | None = None) -> FileContent:
+    def read(self, store: str, path: str, version: int | None = None, *, fork: int = 0) -> FileContent:
         """A file's content. Raises `NotFound`, and `Conflict` for a directory or a link."""
         from engramfs.history.tree import resolve
         from engramfs.storage import blobs
 
-        with self.tree(store, version) as (reader, number, tree):
+        with self.tree(store, version, fork=fork) as (reader, number, tree):
             entry = resolve(tree, raw(path))
             if entry is None:
                 raise NotFound(f"{path} is not in {store}@{number}")
@@ -119,16 +119,20 @@ class Client:
 
     @contextlib.contextmanager
     def tree(
-        self, store: str, version: int | None = None, *, sealed: bool = True
+        self, store: str, version: int | None = None, *, fork: int = 0, sealed: bool = True
     ) -> "Iterator[tuple[Reader, int, Tree]]":
-        """A store's tree at its head or at a version, with the transaction and the version's number."""
+        """A store's tree at its head or at a version, with the transaction and the version's number.
+
+        With `fork`, the head and what waits for approval in that fork of it.
+        """
         from engramfs.history import catalog
         from engramfs.history.tree import tree_at
 
         with self.reading(sealed=sealed) as reader:
             known = catalog.named(reader, store)
             number = catalog.head(reader, known.id).number if version is None else version
-            yield reader, number, tree_at(reader, known, version)
+            shown = catalog.get(reader, fork) if fork else known
+            yield reader, number, tree_at(reader, shown, version)
 
     def log(self, store: str, path: str = "", limit: int | None = None) -> list[dict[str, Any]]:
         """The versions of a store, newest first, as `engramfs log --json` has them."""

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from engramfs.client.answers import Attachment, SessionInfo
-from engramfs.daemon.editing import EditRequest, Written, apply, check_writable
-from engramfs.errors import NotFound
+from engramfs.daemon.editing import EditRequest, Written, apply, writable_attachment
+from engramfs.errors import NotFound, Refused
+from engramfs.model.access import Access
 from engramfs.model.author import Author
 from engramfs.model.file_edit import EditLimits, FileEdit
 
@@ -96,7 +97,12 @@ class Session:
         return msgspec.convert(self.client.state.control.call("edit", **call), Written)
 
     def _alone(self, repository: "Repository", request: EditRequest) -> Written:
-        check_writable(self.id, self.attachments, request.store)
+        attached = writable_attachment(self.id, self.attachments, request.store)
+        if attached.access is Access.ASK:
+            raise Refused(
+                f"what session {self.id} writes to {request.store} waits for approval, which needs a daemon; "
+                "start one with engramfs up"
+            )
         now = time.time_ns()
         return repository.transact(lambda writer: apply(writer, request, self.author, now)).written
 

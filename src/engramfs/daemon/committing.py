@@ -113,13 +113,14 @@ class Committer:
         return _version_document(done.version, done.commit)
 
     async def held_still(
-        self, store: Store, nodes: int, body: Callable[[Writer, "Room"], Committed]
+        self, store: Store, nodes: int, body: Callable[[Writer, "Room"], Committed], *, fork: int = 0
     ) -> Committed:
         """Let `body` commit in one write transaction, while no mount records anything in `store`.
 
-        It has room for as many new nodes, and the live tree takes over what it committed.
+        With `fork`, in that fork of it. It has room for as many new nodes, and the live tree takes over what
+        it committed.
         """
-        live = self._filesystem.store(store.name)
+        live = self._filesystem.store_numbered(fork or store.id)
         async with live.held_still() as held:
             room = Room(live.tree.set_aside(nodes), held)
             with trio.CancelScope(shield=True):  # what is written is taken over, whoever still waits for it

@@ -87,6 +87,7 @@ class AgentTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     contexts: tuple[str, ...] | None = None
     memory: dict[str, Access] = msgspec.field(default_factory=lambda: dict(DEFAULT_MEMORY))
     org: bool | None = None
+    unattended: bool = False
 
 
 class AgentConfig(msgspec.Struct, frozen=True):
@@ -98,6 +99,7 @@ class AgentConfig(msgspec.Struct, frozen=True):
     contexts: tuple[str, ...] | None = None  # slugs; None: every context
     memory: tuple[tuple[str, Access], ...] = tuple(DEFAULT_MEMORY.items())
     org: bool | None = None  # None: when the store exists
+    unattended: bool = False  # nobody is there to be asked: tools that would have to are refused
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -192,4 +194,6 @@ def _resolve(name: str, agent: AgentTable) -> AgentConfig:
     else:
         scope = agent.scoping.memory if agent.scoping else None
         tenancy = agent.tenancy or "single"
-    return AgentConfig(name, scope, tenancy, agent.contexts, tuple(agent.memory.items()), agent.org)
+    return AgentConfig(
+        name, scope, tenancy, agent.contexts, tuple(agent.memory.items()), agent.org, agent.unattended
+    )

@@ -5,10 +5,12 @@ from collections.abc import Mapping
 
 from engramfs.daemon.committing import Committer, Room
 from engramfs.daemon.control import Handler, Peer
-from engramfs.daemon.editing import Applied, EditRequest, Written, apply, check_writable
+from engramfs.daemon.editing import Applied, EditRequest, Written, apply, writable_attachment
 from engramfs.daemon.request import taking
 from engramfs.daemon.sessions import Sessions
+from engramfs.errors import Refused
 from engramfs.history import edit
+from engramfs.model.access import Access
 from engramfs.storage.protocol import Writer
 
 
@@ -22,7 +24,12 @@ class EditMethods:
 
     async def edit(self, request: EditRequest, _peer: Peer) -> Written:
         session = self._sessions.get(request.session)
-        check_writable(session.id, session.attachments, request.store)
+        attached = writable_attachment(session.id, session.attachments, request.store)
+        if attached.access is Access.ASK and session.unattended:
+            raise Refused(
+                f"what session {session.id} writes to {request.store} needs approval, and the session is "
+                "unattended; nothing was written"
+            )
         store = self._committer.writable(request.store)
 
         def body(writer: Writer, room: Room) -> Applied:
@@ -33,8 +40,9 @@ class EditMethods:
                 time.time_ns(),
                 first_node=room.first_node,
                 held=room.held,
+                fork=attached.fork,
             )
 
         nodes = edit.nodes_needed(request.edits)
-        applied = await self._committer.held_still(store, nodes, body)
+        applied = await self._committer.held_still(store, nodes, body, fork=attached.fork)
         return applied.written

@@ -4,12 +4,12 @@ A program that holds the store lock does the same by itself: see `engramfs.clien
 """
 
 from collections.abc import Collection, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from engramfs.errors import NotFound, ReadOnly
-from engramfs.history import catalog, commit, edit, log
+from engramfs.history import catalog, commit, edit, forks, log, pending
 from engramfs.history.commit import Commit
 from engramfs.history.working_tree import Name
 from engramfs.model.access import Access
@@ -42,9 +42,10 @@ class Written(msgspec.Struct, frozen=True):
     changed: bool
     position: int
     files: tuple[EditedFile, ...]
+    pending: int = 0  # under which number it waits for approval; then nothing is written yet
 
 
-class Attached(Protocol):
+class HasAccess(Protocol):
     """Of an attachment, what says whether its session may write to it."""
 
     @property
@@ -54,13 +55,22 @@ class Attached(Protocol):
     def access(self) -> Access: ...
 
 
-def check_writable(session: str, attachments: Sequence[Attached], store: str) -> None:
-    """Raises `NotFound` when the session has no such store, and `ReadOnly` when it may only read it."""
+Attachable = TypeVar("Attachable", bound=HasAccess)
+
+
+def writable_attachment(session: str, attachments: Sequence[Attachable], store: str) -> Attachable:
+    """The attachment by which a session writes to `store`: directly, rather than by asking.
+
+    Raises `NotFound` when the session has no such store, and `ReadOnly` when it may only read it.
+    """
     found = [each for each in attachments if each.store == store]
     if not found:
         raise NotFound(f"session {session} has no store {store}; engramfs session show lists what it has")
-    if not any(each.access is Access.READ_WRITE for each in found):
-        raise ReadOnly(f"{store} is read-only in session {session}; nothing was written")
+    for access in (Access.READ_WRITE, Access.ASK):
+        for each in found:
+            if each.access is access:
+                return each
+    raise ReadOnly(f"{store} is read-only in session {session}; nothing was written")
 
 
 class Applied(msgspec.Struct, frozen=True):
@@ -79,12 +89,17 @@ def apply(
     *,
     first_node: int = 0,
     held: Collection[Name] = (),
+    fork: int = 0,
 ) -> Applied:
-    """Plan and commit a call. Raises as `engramfs.history.edit.plan` does, and `Archived`."""
+    """Plan and commit a call: to the store, or to a fork of it, where it waits for approval.
+
+    Raises as `engramfs.history.edit.plan` does, and `Archived`.
+    """
     store = catalog.writable(writer, request.store)
+    target = forks.as_base(writer, catalog.get(writer, fork)) if fork else store
     planned = edit.plan(
         writer,
-        store,
+        target,
         request.edits,
         author=author,
         via=VIA,
@@ -94,12 +109,19 @@ def apply(
         first_node=first_node,
         held=held,
     )
-    version = commit.apply(writer, planned.commit)
+    head = catalog.head(writer, store.id).number
+    offered = None
+    if fork:
+        version = forks.apply(writer, planned.commit, head)
+        offered = pending.of_version(writer, target, version.number) if version is not None else None
+    else:
+        version = commit.apply(writer, planned.commit)
     written = Written(
         store=store.name,
-        version=catalog.head(writer, store.id).number,
-        changed=version is not None,
+        version=version.number if version is not None and not fork else head,
+        changed=version is not None and not fork,
         position=log.feed_position(writer),
         files=planned.files,
+        pending=offered.number if offered is not None else 0,
     )
     return Applied(planned.commit, version, written)

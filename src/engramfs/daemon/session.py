@@ -80,6 +80,7 @@ class Session(msgspec.Struct, frozen=True):
     switched: tuple[Switch, ...] = ()
     serial: int = 1
     pending: Pending | None = None
+    unattended: bool = False  # nobody is there to be asked
 
     @property
     def author(self) -> Author:
@@ -105,7 +106,8 @@ class Session(msgspec.Struct, frozen=True):
         for key in ("mounts", "serial", "pending"):
             del document[key]
         for attachment in document["attachments"]:
-            del attachment["fork"]
+            if not attachment["fork"]:
+                del attachment["fork"]
         if self.pending is not None:
             document["switching"] = {"actor": self.pending.actor, "tenant": self.pending.tenant}
         return document if state is None else document | {"state": state}

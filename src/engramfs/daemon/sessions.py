@@ -118,6 +118,7 @@ class Sessions:
             parents=(),
             attachments=(),
             places=(place,) if place is not None else (),
+            unattended=config.unattended,
         )
         try:
             session = self._serve(session, await self._forked(session, wanted))

@@ -13,8 +13,9 @@ import msgspec
 from engramfs.errors import Busy
 from engramfs.history import catalog
 from engramfs.history.commit import Commit, RowChange
+from engramfs.history.fork_tree import ForkTree
 from engramfs.history.graft import over_quota
-from engramfs.history.tree import HeadTree, path_to, places
+from engramfs.history.tree import head_tree, path_to, places
 from engramfs.model.author import Author
 from engramfs.model.entry import ROOT_NODE, Entry, Kind
 from engramfs.model.names import printable
@@ -39,8 +40,8 @@ class WorkingTree:
     ) -> None:
         self._reader = reader
         self._store = store
-        self._log = HeadTree(reader, store)
-        self._head = catalog.head(reader, store.id)
+        self._log = head_tree(reader, store)
+        self._head = catalog.head(reader, store.base or store.id)
         self._now = now
         self._next_node = max(first_node, self._head.next_node)
         self._held = held
@@ -170,9 +171,14 @@ class WorkingTree:
         """Every name of a node, of which `name` is one."""
         if entry.links == 1 or entry.kind is Kind.DIRECTORY:
             return [name]
-        logged = [row[:2] for row in places(self._reader, self._store.id, self._log, entry.node)]
+        logged = [row[:2] for row in self._places_in_log(entry.node)]
         made = [each for each, now in self._rows.items() if now is not None and now.node == entry.node]
         return list(dict.fromkeys([*(each for each in logged if each not in self._rows), *made]))
+
+    def _places_in_log(self, node: int) -> Iterator[tuple[int, bytes, Entry]]:
+        if isinstance(self._log, ForkTree):
+            return self._log.places(node)
+        return places(self._reader, self._store.id, self._log, node)
 
     def _path(self, name: Name) -> bytes:
         parts = [name[1]]
@@ -191,6 +197,8 @@ class WorkingTree:
         """What was done, as a commit; without changes when it comes to nothing. Raises `QuotaExceeded`."""
         touched = [(name, self._before(name), entry) for name, entry in self._rows.items()]
         touched = [one for one in touched if one[1] != one[2]]
+        if self._store.base:  # of new times alone nobody could decide
+            touched = [one for one in touched if _is_recorded(one[1], one[2])]
         before = {old.node: old for _, old, _ in touched if old is not None}
         after = {new.node: new for _, _, new in touched if new is not None}
         used = sum(_bytes(entry) for entry in after.values()) - sum(_bytes(old) for old in before.values())
@@ -204,8 +212,8 @@ class WorkingTree:
             changes=list(self._changes(touched)),
             rows=[RowChange(*name, new, recorded=_is_recorded(old, new)) for name, old, new in touched],
             next_node=self._next_node,
-            used_delta=used,
-            files_delta=len(after.keys() - before.keys()) - len(before.keys() - after.keys()),
+            used_delta=0 if self._store.base else used,
+            files_delta=0 if self._store.base else len(after) - len(before),
             contents=self._contents,
             message=message,
         )

@@ -39,7 +39,7 @@ from deepagents.backends.utils import (
     slice_read_response,
 )
 
-from engramfs.client import Session
+from engramfs.client import Attachment, Session
 from engramfs.errors import Conflict, EngramError, NotFound, Refused, Stale, UsageError
 from engramfs.model.file_edit import Delete, EditLimits, FileEdit, Overwrite
 from engramfs.model.names import printable
@@ -56,7 +56,6 @@ class EngramBackend(BackendProtocol):
     """The files of `session`; `root` is a path of it that is `/` for the agent."""
 
     def __init__(self, session: Session, root: str = "/") -> None:
-        self._session = session
         self._reach = Reach(session)
         self._tree = SessionTree(self._reach, root)
 
@@ -145,7 +144,7 @@ class EngramBackend(BackendProtocol):
             return EditResult(error=replaced)
         attachment, inside = self._tree.writable_place(path)
         change = Overwrite(inside, replaced[0], item.sha256)
-        self._session.edit(attachment.store, [change], limits=LIMITS)
+        self._reach.write(attachment, [change], limits=LIMITS)
         return EditResult(path=path, occurrences=replaced[1])
 
     def delete(self, file_path: str) -> DeleteResult:
@@ -160,7 +159,7 @@ class EngramBackend(BackendProtocol):
         try:
             self._reach.refresh()
             attachment, inside = self._tree.writable_place(path)
-            self._session.edit(attachment.store, [edit(inside)], limits=LIMITS)
+            self._reach.write(attachment, [edit(inside)], limits=LIMITS)
         except EngramError as error:
             return error
         return None
@@ -171,6 +170,7 @@ class EngramBackend(BackendProtocol):
         """One version of each store; where a store refuses one of its files, it takes none of them."""
         self._reach.refresh()
         errors: dict[int, str] = {}
+        stores: dict[str, Attachment] = {}
         by_store: dict[str, list[tuple[int, FileEdit]]] = {}
         for at, (path, content) in enumerate(files):
             try:
@@ -178,12 +178,13 @@ class EngramBackend(BackendProtocol):
                 item = self._tree.item(path)
                 if item is not None and item.is_directory:
                     raise Conflict(f"{path} is a directory")
+                stores[attachment.store] = attachment
                 by_store.setdefault(attachment.store, []).append((at, Overwrite(inside, printable(content))))
             except EngramError as error:
                 errors[at] = _code(error)
         for store, edits in by_store.items():
             try:
-                self._session.edit(store, [edit for _, edit in edits], limits=LIMITS)
+                self._reach.write(stores[store], [edit for _, edit in edits], limits=LIMITS)
             except EngramError as error:
                 errors |= {at: _code(error) for at, _ in edits}
         return [FileUploadResponse(path=path, error=errors.get(at)) for at, (path, _) in enumerate(files)]

@@ -57,9 +57,9 @@ class ContextFiles:
         return {"contexts": [self._described(each) for each in wanted]}
 
     def _described(self, attachment: Attachment) -> Answer:
-        client, version = self._reach.client, shown_version(attachment)
-        store = client.store(attachment.store)
-        files = client.files(store.name, version, attachment.inside)
+        version = shown_version(attachment)
+        store = self._reach.client.store(attachment.store)
+        files = self._reach.files(attachment)
         return {
             "slug": short_name(attachment),
             "name": store.name,
@@ -73,7 +73,7 @@ class ContextFiles:
         self._reach.refresh()
         attachment = self._reach.named(asked.context)
         path = f"{attachment.inside}/{asked.path}" if attachment.inside else asked.path
-        read = self._reach.client.read(attachment.store, path, shown_version(attachment))
+        read = self._reach.read(attachment, path)
         return {
             "context": short_name(attachment),
             "path": asked.path,
@@ -85,7 +85,7 @@ class ContextFiles:
     def write_context(self, asked: WriteContext) -> Answer:
         attachment = self._reach.writable_named(asked.context)
         edits = [as_edit(each) for each in asked.files]
-        written = self._reach.session.edit(attachment.store, edits, asked.message, self._limits)
+        written = self._reach.write(attachment, edits, asked.message, self._limits)
         return {
             "context": short_name(attachment),
             "version": written.version,

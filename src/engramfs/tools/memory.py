@@ -17,7 +17,7 @@ from engramfs.model.names import printable
 from engramfs.storage import blobs
 from engramfs.tools import memory_text as text
 from engramfs.tools.memory_paths import ROOT, Location, MemoryFailure, locate, organisation
-from engramfs.tools.reach import ORG_MEMORY, Reach, shown_version
+from engramfs.tools.reach import ORG_MEMORY, Reach
 
 LIMITS = EditLimits(max_file_size=2 << 20)  # the store's own limit holds beside it
 _ATTEMPTS = 5
@@ -86,7 +86,7 @@ class Memory:
 
     def _listing(self, shown: str, location: Location) -> list[tuple[int, str]]:
         attachment = location.attachment
-        with self._reach.client.tree(attachment.store, shown_version(attachment)) as (_, _, tree):
+        with self._reach.tree(attachment) as (_, _, tree):
             assert location.entry is not None
             items = list(_below(tree, location.entry, shown, 1))
         if shown == ROOT and organisation(self._reach) is not None:
@@ -96,7 +96,7 @@ class Memory:
     def _content(self, location: Location, path: str) -> tuple[str, str]:
         """The digest and the text of a file."""
         attachment = location.attachment
-        with self._reach.client.tree(attachment.store, shown_version(attachment)) as (reader, _, tree):
+        with self._reach.tree(attachment) as (reader, _, tree):
             entry = resolve(tree, location.path)
             if entry is None:
                 raise MemoryFailure(text.missing(path))
@@ -190,12 +190,12 @@ class Memory:
     def clear(self) -> str:
         """Remove everything, as one version."""
         self._reach.refresh()
-        store = self._reach.memory().store
-        with self._reach.client.tree(store) as (_, _, tree):
+        memory = self._reach.memory()
+        with self._reach.tree(memory) as (_, _, tree):
             names = [printable(name) for name, _ in tree.children(ROOT_NODE)]
         if names:
             limits = EditLimits(max_files=len(names))
-            self._reach.session.edit(store, [Delete(name, recursive=True) for name in names], limits=limits)
+            self._reach.write(memory, [Delete(name, recursive=True) for name in names], limits=limits)
         return "All memory cleared"
 
     def _found(self, path: str) -> Location:
@@ -205,7 +205,7 @@ class Memory:
     def _write(self, location: Location, path: str, edit: FileEdit) -> None:
         if not location.attachment.writable:
             raise MemoryFailure(f"Error: {path} is read-only")
-        self._reach.session.edit(location.attachment.store, [edit], limits=LIMITS)
+        self._reach.write(location.attachment, [edit], limits=LIMITS)
 
 
 def _below(tree: Tree, directory: Entry, shown: str, depth: int) -> list[tuple[int, str]]:

@@ -18,7 +18,7 @@ from engramfs.errors import EngramError
 from engramfs.history.tree import resolve
 from engramfs.model.entry import ROOT_NODE, Entry, Kind
 from engramfs.model.names import raw
-from engramfs.tools.reach import ORG_MEMORY, USER_MEMORY, Reach, shown_version
+from engramfs.tools.reach import ORG_MEMORY, USER_MEMORY, Reach
 
 if TYPE_CHECKING:
     from engramfs.history.tree import Tree
@@ -46,7 +46,7 @@ class Location(msgspec.Struct, frozen=True):
 def locate(reach: Reach, path: str) -> Location:
     """Raises `MemoryFailure` for a path that is not under `/memories`, or that leads out of it."""
     attachment, inside = _attachment(reach, _plain(path))
-    with reach.client.tree(attachment.store, shown_version(attachment)) as (_, _, tree):
+    with reach.tree(attachment) as (_, _, tree):
         found = _followed(tree, inside, path)
         return Location(attachment, found, resolve(tree, found))
 

@@ -6,7 +6,7 @@ from engramfs.client import Attachment
 from engramfs.errors import EngramError
 from engramfs.model.access import Access
 from engramfs.model.quantities import format_size
-from engramfs.tools.reach import USER_MEMORY, Reach, short_name, shown_version
+from engramfs.tools.reach import USER_MEMORY, Reach, short_name
 
 HOT_MEMORY = "AGENTS.md"
 _HOT_MEMORY_WARN = 8 << 10  # bytes from which on it costs more than it is worth
@@ -60,7 +60,7 @@ def _hot_memory(reach: Reach) -> tuple[str, tuple[str, ...]]:
     if attachment is None:
         return "", ()
     try:
-        read = reach.client.read(attachment.store, HOT_MEMORY, shown_version(attachment))
+        read = reach.read(attachment, HOT_MEMORY)
     except EngramError:  # it was never made, or somebody put a directory there
         return "", ()
     path = f"{USER_MEMORY}/{HOT_MEMORY}"

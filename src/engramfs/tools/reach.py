@@ -3,10 +3,18 @@
 Nothing outside of the session's attachments is ever looked at, and a pinned attachment is read at its pin.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from engramfs.client import Attachment, Client, Session
-from engramfs.errors import NotFound, ReadOnly, UsageError
+from engramfs.client import Attachment, Client, File, FileContent, Session
+from engramfs.daemon.editing import Written
+from engramfs.errors import NotFound, ReadOnly, UsageError, Waits
+from engramfs.model.file_edit import EditLimits, FileEdit
+
+if TYPE_CHECKING:
+    from engramfs.history.tree import Tree
+    from engramfs.storage.protocol import Reader
 
 USER_MEMORY = "/memories/user"  # where the memory of the session's actor is
 ORG_MEMORY = "/memories/org"
@@ -22,6 +30,41 @@ class Reach:
     @property
     def client(self) -> Client:
         return self.session.client
+
+    @contextmanager
+    def tree(self, attachment: Attachment, *, sealed: bool = True) -> "Iterator[tuple[Reader, int, Tree]]":
+        """The store of an attachment as the session sees it: at its pin, or with its own pending changes."""
+        version = shown_version(attachment)
+        with self.client.tree(attachment.store, version, fork=attachment.fork, sealed=sealed) as found:
+            yield found
+
+    def files(self, attachment: Attachment) -> list[File]:
+        """Every file that it shows, by its path in the store."""
+        version = shown_version(attachment)
+        return self.client.files(attachment.store, version, attachment.inside, fork=attachment.fork)
+
+    def read(self, attachment: Attachment, path: str) -> FileContent:
+        """A file by its path in the store. Raises as `Client.read`."""
+        version = shown_version(attachment)
+        return self.client.read(attachment.store, path, version, fork=attachment.fork)
+
+    def write(
+        self,
+        attachment: Attachment,
+        edits: Sequence[FileEdit],
+        message: str = "",
+        limits: EditLimits | None = None,
+    ) -> Written:
+        """Raises as `Session.edit`, and `Waits` when it waits for approval now."""
+        written = self.session.edit(attachment.store, edits, message, limits)
+        if written.pending:
+            raise Waits(
+                f"the change waits for a person's approval as pending {written.pending} of {written.store}; "
+                "nothing is written yet",
+                pending=written.pending,
+                store=written.store,
+            )
+        return written
 
     def refresh(self) -> None:
         self.session.refresh()

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 
-from engramfs.client import Client
 from engramfs.errors import NotFound, UsageError
 from engramfs.history.tree import Tree, resolve, walk
 from engramfs.model.entry import Entry, Kind
@@ -11,6 +10,7 @@ from engramfs.model.names import printable
 from engramfs.model.record import DIRECTORY, Record, parse
 from engramfs.storage import blobs
 from engramfs.storage.protocol import Reader
+from engramfs.tools.reach import Reach
 
 _CATEGORY = re.compile(r"\w[\w .+-]{0,63}")
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
@@ -24,16 +24,20 @@ def checked_category(category: str) -> str:
 
 
 class RecordFiles:
-    """The records in `store`."""
+    """The records in the memory of the session's actor."""
 
-    def __init__(self, client: Client, store: str) -> None:
-        self._client = client
-        self.store = store
+    def __init__(self, reach: Reach) -> None:
+        self._reach = reach
+        self.attachment = reach.memory()
+
+    @property
+    def store(self) -> str:
+        return self.attachment.store
 
     def get(self, identifier: str) -> tuple[Record, str]:
         """The record of that id, and the digest of its file. Raises `NotFound`."""
         if _ID.fullmatch(identifier):
-            with self._client.tree(self.store) as (reader, _, tree):
+            with self._reach.tree(self.attachment) as (reader, _, tree):
                 for category in _directories(tree):
                     entry = tree.lookup(category[1].node, f"{identifier}.md".encode())
                     if entry is not None and entry.kind is Kind.FILE:
@@ -43,12 +47,12 @@ class RecordFiles:
 
     def at(self, path: str) -> Record | None:
         """The record whose file is at `path` in the log."""
-        with self._client.tree(self.store, sealed=False) as (reader, _, tree):
+        with self._reach.tree(self.attachment, sealed=False) as (reader, _, tree):
             entry = resolve(tree, path.encode())
             return _read(reader, entry, path) if entry is not None and entry.kind is Kind.FILE else None
 
     def every(self) -> Iterator[Record]:
-        with self._client.tree(self.store) as (reader, _, tree):
+        with self._reach.tree(self.attachment) as (reader, _, tree):
             for path, entry in walk(tree, DIRECTORY.encode()):
                 if entry.kind is Kind.FILE and path.endswith(b".md"):
                     yield _read(reader, entry, printable(path))

@@ -59,7 +59,7 @@ class RecordSearch:
         if not 1 <= asked.limit <= 100 or asked.offset < 0:
             raise UsageError("limit is 1 to 100, and offset at least 0")
         self._reach.refresh()
-        search, files = self._opened(), RecordFiles(self._client, self._reach.memory().store)
+        search, files = self._opened(), RecordFiles(self._reach)
         self._client.state.seal()
         query = Query(
             asked.search,

@@ -152,10 +152,10 @@ class Records:
 
     def _files(self) -> RecordFiles:
         self._reach.refresh()
-        return RecordFiles(self._reach.client, self._reach.memory().store)
+        return RecordFiles(self._reach)
 
     def _write(self, files: RecordFiles, edits: list[FileEdit]) -> Written:
-        return self._session.edit(files.store, edits)
+        return self._reach.write(files.attachment, edits)
 
     def _position(self) -> int:
         from engramfs.history.log import feed_position

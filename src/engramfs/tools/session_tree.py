@@ -14,7 +14,7 @@ from engramfs.history.tree import resolve, walk
 from engramfs.model.entry import Entry, Kind
 from engramfs.model.names import printable, raw
 from engramfs.storage import blobs
-from engramfs.tools.reach import Reach, shown_version
+from engramfs.tools.reach import Reach
 
 
 class Item(msgspec.Struct, frozen=True):
@@ -74,7 +74,7 @@ class SessionTree:
             attachment, inside = self.place(path)
         except NotFound:
             return None
-        with self._reach.client.tree(attachment.store, shown_version(attachment)) as (_, _, tree):
+        with self._reach.tree(attachment) as (_, _, tree):
             entry = resolve(tree, raw(inside))
         return _item(path, entry) if entry is not None and entry.kind is not Kind.SYMLINK else None
 
@@ -89,7 +89,7 @@ class SessionTree:
                 found[name] = Item(f"{shown}/{name}", is_directory=True)
         if not found:
             attachment, inside = self.place(path)
-            with self._reach.client.tree(attachment.store, shown_version(attachment)) as (_, _, tree):
+            with self._reach.tree(attachment) as (_, _, tree):
                 entry = resolve(tree, raw(inside))
                 if entry is None:
                     raise NotFound(f"{path} does not exist")
@@ -111,7 +111,7 @@ class SessionTree:
                     continue
                 inside = self.place(path)[1]
             start = attachment.path if below else whole
-            with self._reach.client.tree(attachment.store, shown_version(attachment)) as (_, _, tree):
+            with self._reach.tree(attachment) as (_, _, tree):
                 for found, entry in walk(tree, raw(inside)):
                     if entry.kind is Kind.FILE:
                         rest = printable(found).removeprefix(inside).lstrip("/")
@@ -120,7 +120,7 @@ class SessionTree:
     def read(self, path: str) -> tuple[Item, bytes]:
         """A file and its content. Raises `NotFound`, and `Conflict` for a directory."""
         attachment, inside = self.place(path)
-        with self._reach.client.tree(attachment.store, shown_version(attachment)) as (reader, _, tree):
+        with self._reach.tree(attachment) as (reader, _, tree):
             entry = resolve(tree, raw(inside))
             if entry is None or entry.kind is Kind.SYMLINK:
                 raise NotFound(f"{path} does not exist")

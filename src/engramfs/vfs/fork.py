@@ -11,7 +11,7 @@ Concurrency. As in `live_store`: nothing here awaits.
 """
 
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from functools import partial
 
 import msgspec
@@ -120,6 +120,21 @@ class Fork(LiveStore):
     def _writing(self, cut: Cut) -> Callable[[Writer], Version | None]:
         apply = partial(_apply, self.below.head.number, list(self.below.coming))
         return partial(write, cut, apply)
+
+    # Other ways in
+
+    @contextlib.asynccontextmanager
+    async def held_still(self) -> AsyncIterator[set[Name]]:
+        """As for any store. What is open below is sealed first, since a commit here is made from it."""
+        await self.below.sealed()
+        async with super().held_still() as held:
+            yield held
+
+    def absorb(self, commit: Commit, version: Version | None) -> None:
+        self.touched((row.parent, row.name) for row in commit.rows)
+        super().absorb(commit, version)
+        self.fork_tree.count_anew()
+        self._space_below = self.below.tree.space
 
     # Following the store below
 

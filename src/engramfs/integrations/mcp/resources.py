@@ -9,7 +9,7 @@ import mcp_types as types
 from engramfs.client import Attachment
 from engramfs.errors import NotFound
 from engramfs.model.names import printable, raw
-from engramfs.tools.reach import Reach, shown_version
+from engramfs.tools.reach import Reach
 
 SCHEME = "engramfs://"
 PAGE = 500  # resources in one answer
@@ -40,7 +40,7 @@ class Resources:
         return types.ListResourcesResult(resources=found[start : start + PAGE], next_cursor=more)
 
     def _of(self, attachment: Attachment) -> list[types.Resource]:
-        files = self._reach.client.files(attachment.store, shown_version(attachment), attachment.inside)
+        files = self._reach.files(attachment)
         return [
             types.Resource(
                 uri=uri_of(attachment, file.path) or "",
@@ -55,7 +55,7 @@ class Resources:
         """Raises `NotFound` for what the session does not see."""
         self._reach.refresh()
         attachment, path = self._place(uri)
-        read = self._reach.client.read(attachment.store, path, shown_version(attachment))
+        read = self._reach.read(attachment, path)
         meta: dict[str, Any] = {"sha256": read.sha256, "version": read.version}
         contents: types.TextResourceContents | types.BlobResourceContents
         try:

@@ -1,0 +1,99 @@
+"""A tool's call on an `ask` store: it waits and says so, and is written when a person approves."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import engramfs
+from engramfs.errors import Refused, Stale
+from engramfs.model.file_edit import Append, Create, Edit, Overwrite, Rename
+from engramfs.tools.call import Failure, call
+from engramfs.tools.offered import Offered
+
+from ..harness.daemon import Daemon
+
+
+@pytest.fixture
+def asking(daemon: Daemon) -> Iterator[engramfs.Client]:
+    """A daemon whose agents have to ask for what they write to `state`."""
+    daemon.configure(
+        """
+        [agents.clerk]
+        memory = { state = "ask" }
+
+        [agents.night]
+        memory = { state = "ask" }
+        unattended = true
+        """
+    )
+    daemon.up(agent="clerk", actor="alice")
+    with engramfs.Client(daemon.state, daemon.run_directory) as client:
+        yield client
+
+
+def test_a_call_waits_says_its_number_and_becomes_a_version_when_it_is_approved(
+    daemon: Daemon, asking: engramfs.Client
+) -> None:
+    place, store = daemon.places[-1], "memory/clerk/state"
+    offered = Offered(asking.session(place.session))
+    tools = {tool.name: tool for tool in offered.tools()}
+
+    def write(*files: dict[str, Any]) -> Any:
+        return call(tools["write_context"], {"context": "state", "files": list(files)})
+
+    failure = write(
+        {"mode": "create", "path": "d/a.md", "content": "one\n"},
+        {"mode": "create", "path": "b.md", "content": "b"},
+    )
+    assert isinstance(failure, Failure)
+    assert (failure.code, failure.details) == ("pending", {"pending": 1, "store": store})
+    assert "nothing is written yet" in failure.message
+    assert asking.store(store).version == 0
+
+    assert place.read("d/a.md") == b"one\n"  # the session itself sees what it wrote, as in a mount
+    read = call(tools["read_context_file"], {"context": "state", "path": "d/a.md"})
+    assert isinstance(read, dict)
+    assert read["content"] == "one\n"
+    change = {"mode": "append", "path": "d/a.md", "content": "two\n", "expected_sha256": read["sha256"]}
+    assert write(change).details["pending"] == 2
+    assert write(change).code == "stale"
+    place.write("d/a.md", b"three\n", "ab")
+    assert place.read("d/a.md") == b"one\ntwo\nthree\n"
+
+    daemon.ok("pending", "approve", store, "1")
+    daemon.ok("pending", "approve", store, "2")
+    assert [file.path for file in asking.files(store)] == ["b.md", "d/a.md"]
+    assert asking.read(store, "d/a.md").content == b"one\ntwo\n"
+    assert place.read("d/a.md") == b"one\ntwo\nthree\n"
+    assert {each["author"]["session"] for each in daemon.log(store)} == {place.session}
+
+
+def test_every_mode_waits_over_what_the_store_has(daemon: Daemon, asking: engramfs.Client) -> None:
+    store = "memory/clerk/state"
+    owner = asking.open_session("clerk", "owner", attach=[f"{store}=/mnt/memory/state:read_write"])
+    owner.edit(store, [Create("a.md", "old text"), Create("d/b.md", "b"), Create("d/c.md", "c")])
+    clerk = asking.session(daemon.places[-1].session)
+    digest = asking.read(store, "a.md").sha256
+    written = clerk.edit(
+        store, [Edit("a.md", "old", "new", digest), Rename("d", "moved"), Overwrite("moved/c.md", "C")]
+    )
+    assert (written.pending, written.changed, written.version) == (1, False, 1)
+    place = daemon.places[-1]
+    assert place.read("a.md") == b"new text"
+    assert place.read("moved/c.md") == b"C"
+    assert asking.read(store, "a.md").content == b"old text"
+    with pytest.raises(Stale):
+        clerk.edit(store, [Append("a.md", "!", digest)])
+    daemon.ok("pending", "approve", store, "1")
+    assert {file.path for file in asking.files(store)} == {"a.md", "moved/b.md", "moved/c.md"}
+    owner.close()
+
+
+def test_where_nobody_can_be_asked_it_is_refused(daemon: Daemon, asking: engramfs.Client) -> None:
+    night = asking.open_session("night", "alice")
+    with pytest.raises(Refused, match="unattended"):
+        night.edit("memory/night/state", [Create("a", "x")])
+    assert night.info.unattended
+    assert daemon.json("pending", "list", "memory/night/state") == []
+    night.close()
