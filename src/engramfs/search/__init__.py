@@ -6,7 +6,7 @@ searching        the one object that others use
  ├ fusion        two rankings become one
  ├ live_files    a hit is only shown as the log has it now
  └ results       what is shown of it (snippet)
-backlog          passages get their vectors in a thread while searches go on
+following        who searches brings the index up to the log (backlog: the rest, in a thread)
 indexer          the index follows the log, a step at a time
  ├ log_changes   what the log has that the index has not
  ├ differences   the same file by file

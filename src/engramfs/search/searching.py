@@ -6,17 +6,15 @@ there.
 """
 
 import threading
-import time
-from collections.abc import Callable
 from itertools import islice
 
 from engramfs.model.names import raw
-from engramfs.search.backlog import Backlog
-from engramfs.search.embedder import NO_MEANING, EmbedderSettings, NoMeaning, choose_embedder
+from engramfs.search.embedder import EmbedderSettings, NoMeaning, choose_embedder
 from engramfs.search.filters import Filter
+from engramfs.search.following import Following, Progress
 from engramfs.search.fusion import Fused, fuse
 from engramfs.search.index_directory import IndexDirectory
-from engramfs.search.indexer import AT_ONCE, Indexer, Step
+from engramfs.search.indexer import Indexer
 from engramfs.search.keyword_ranking import File, Hit, Ranking, by_keywords
 from engramfs.search.likeness import likeness
 from engramfs.search.live_files import LiveFiles
@@ -26,37 +24,32 @@ from engramfs.search.results import found, shown
 from engramfs.search.terms import WeightedTerm, query_terms
 from engramfs.storage.protocol import Engine
 
-Progress = Callable[[Step], None]
-
 _DEPTH = 200  # passages of each ranking, at least
 _CANDIDATES = 30  # passages of each ranking that `similar` compares word by word
-_PAUSE = 0.03  # seconds between two steps, in which another process may take the lock
-_NEWEST = 16  # passages that get their vectors before a search goes on
-_AGAIN = 60.0  # seconds until an endpoint that did not answer is asked once more
 
 
 class Search:
-    """Use `engramfs.search.opened`; close it with `close`.
-
-    `notice` is what a person should be told once, if anything: that meaning is not searched, and why.
-    """
+    """Use `engramfs.search.opened`; close it with `close`."""
 
     def __init__(self, state: str, engine: Engine, settings: EmbedderSettings) -> None:
         self._engine = engine
         self._embedder = choose_embedder(settings)
         directory = IndexDirectory(state)
-        self._indexer = Indexer(engine, directory, self._embedder)
+        indexer = Indexer(engine, directory, self._embedder)
         identity = self._embedder.identity if self._embedder is not None else None
-        self._index = OpenIndex(directory, self._indexer, identity)
-        self._backlog = Backlog(self._indexer)
+        self._index = OpenIndex(directory, indexer, identity)
+        self._following = Following(indexer, self._embedder, wanted=settings.semantic)
         self._lock = threading.Lock()
-        self._silent_until = 0.0  # of an endpoint
-        self.notice = NO_MEANING if settings.semantic and self._embedder is None else None
 
     @property
     def has_meaning(self) -> bool:
         """Whether meaning is searched now."""
-        return self._embedder is not None and time.monotonic() >= self._silent_until
+        return self._following.has_meaning
+
+    @property
+    def notice(self) -> str | None:
+        """What a person should be told once, if anything: that meaning is not searched, and why."""
+        return self._following.notice
 
     def catch_up(self, patience: float, progress: Progress | None = None) -> bool:
         """Bring the index up to the log, meaning too, for at most about `patience` seconds; whether it is.
@@ -64,48 +57,28 @@ class Search:
         Another process that holds the index lock is waited for as long. An endpoint that does not answer is
         what `notice` says. Raises `Full`, and `Unavailable` when the index cannot be written.
         """
-        deadline = time.monotonic() + patience
-        while True:
-            step = self._step(deadline, AT_ONCE)
-            if step is not None and progress is not None:
-                progress(step)
-            if step is None or step.is_last:
-                return step is not None
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(_PAUSE)
+        return self._following.catch_up(patience, progress)
 
     def follow(self, patience: float) -> None:
         """Bring the keywords up to the log, for at most about `patience` seconds, and the newest meanings.
 
-        Other passages get their vectors in a thread meanwhile. Raises as `catch_up` does.
+        Other passages get their vectors in a thread meanwhile. On a full disk the index stays what it is,
+        and `notice` says so. Raises `Unavailable` when the index cannot be written.
         """
-        deadline = time.monotonic() + patience
-        step = self._step(deadline, _NEWEST)
-        while step is not None and step.files and time.monotonic() < deadline:
-            step = self._step(deadline, _NEWEST)
-        if step is not None and step.passages:
-            self._backlog.begin()
-
-    def position(self) -> int:
-        """The sequence of the feed up to which keywords are indexed."""
-        with self._lock:
-            state = self._index.present().keywords.state()
-        return state.position if state is not None else 0
+        self._following.follow(patience)
 
     def wait(self, position: int, timeout: float) -> bool:
         """Index up to that sequence of the feed; False when that took longer than `timeout` seconds.
 
         Raises as `catch_up` does, and `Unavailable` when an endpoint for meaning does not answer.
         """
-        deadline = time.monotonic() + timeout
-        while True:
-            step = self._indexer.step(max(0.0, deadline - time.monotonic()), at_once=_NEWEST)
-            if step is not None and step.files == 0 and step.position >= position:
-                return True
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(_PAUSE)
+        return self._following.wait(position, timeout)
+
+    def position(self) -> int:
+        """The sequence of the feed up to which keywords are indexed."""
+        with self._lock:
+            state = self._index.present().keywords.state()
+        return state.position if state is not None else 0
 
     def find(self, query: Query) -> list[Found]:
         """What matches, best first. Raises `Unavailable` for meaning that was asked for and is not there.
@@ -146,25 +119,9 @@ class Search:
         return sorted(similar, key=lambda one: one.score, reverse=True)[:limit]
 
     def close(self) -> None:
-        self._backlog.close()
+        self._following.close()
         with self._lock:
             self._index.close()
-
-    def _step(self, deadline: float, at_once: int) -> Step | None:
-        """One step; without meaning while an endpoint does not answer."""
-        left = max(0.0, deadline - time.monotonic())
-        if not self.has_meaning:
-            return self._indexer.step(left, at_once=0)
-        try:
-            step = self._indexer.step(left, at_once=at_once)
-        except NoMeaning as error:
-            self._do_without(error)
-            return self._indexer.step(left, at_once=0)
-        return step
-
-    def _do_without(self, error: NoMeaning) -> None:
-        self._silent_until = time.monotonic() + _AGAIN
-        self.notice = f"keyword search alone, since {error.message}"
 
     def _kind(self, kind: Kind | None) -> Kind:
         """What is searched, given what was asked for. Raises `Unavailable`."""
@@ -180,13 +137,13 @@ class Search:
         try:
             rankings = self._rankings(kind, query, terms, wanted)
         except NoMeaning as error:
-            self._do_without(error)
+            self._following.has_failed(error)
             if query.kind is not None:
                 raise
             rankings = self._rankings("keyword", query, terms, wanted)
         else:
-            if kind != "keyword" and self._silent_until:
-                self._silent_until, self.notice = 0.0, None  # it answers again
+            if kind != "keyword":
+                self._following.has_answered()
         # Where both rankings have a file, its lines are those that the keywords are on.
         return [
             (next(rankings[match][file] for match in how.matched), how)
@@ -226,7 +183,7 @@ class Search:
             try:
                 said = self._embedder.passages([text])[0]
             except NoMeaning as error:
-                self._do_without(error)
+                self._following.has_failed(error)
                 return list(scored.values())
             for hit, cosine in by_meaning(present.keywords, present.vectors, said, wanted, _CANDIDATES):
                 scored[hit.row.store, hit.row.path] = (hit, cosine)

@@ -102,7 +102,7 @@ def test_without_the_endpoint_words_are_searched_and_that_is_said(book: Book, op
 def test_an_endpoint_that_answers_again_is_used_again(
     book: Book, open_search: Opened, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engramfs.search.searching._AGAIN", 0.0)
+    monkeypatch.setattr("engramfs.search.following._AGAIN", 0.0)
     put(book, {"a": b"about tea"})
     search = open_search(EmbedderSettings(endpoint=endpoint.url, model="m"))
     endpoint.answer = b"{"

@@ -139,7 +139,7 @@ def test_a_search_does_not_wait_for_all_meanings(book: Book, open_search: Opened
 
 def test_a_step_does_some_and_says_what_is_left(book: Book, search: Search) -> None:
     put(book, {f"f{number}": f"number {number}".encode() for number in range(70)})
-    indexer: Indexer = search._indexer
+    indexer: Indexer = search._following._indexer
     left = []
     while True:
         step = indexer.step(0)
