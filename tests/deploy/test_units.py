@@ -21,8 +21,8 @@ SERVICES = [path.name for path in UNITS if path.suffix == ".service"]
 
 # Exposure in tenths, as `systemd-analyze security` counts it: 0 is shut in, 100 wide open, a unit without any
 # directive 96. The daemon has to run as root with SYS_ADMIN in the mount namespace of the host, which alone
-# makes 29 of its 43; what verifies has no need of that. A rise is to be explained here.
-EXPOSURE = {"engramfs.service": 43, "engramfs-verify.service": 10}
+# makes 29 of its 43; what verifies or collects has no need of that. A rise is to be explained here.
+EXPOSURE = {"engramfs.service": 43, "engramfs-verify.service": 10, "engramfs-gc.service": 10}
 
 # Each gives a unit a mount namespace of its own (systemd.exec(5)), and what is mounted in there stays there.
 OWN_NAMESPACE = re.compile(

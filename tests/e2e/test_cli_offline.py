@@ -33,11 +33,14 @@ def test_a_store_is_created_listed_described_changed_and_deleted(engramfs: Comma
         "kind": "context",
         "description": "ü",
         "version": 0,
+        "oldest": 1,
         "files": 0,
         "used": 0,
         "max_file_size": 4096,
         "quota": 1 << 30,
         "conflicts": "keep",
+        "keep_days": 0,
+        "keep_versions": 0,
         "archived": False,
     }
     changed = engramfs.json("store", "set", "contexts/a", "--conflicts", "refuse", "--quota", "5MiB")

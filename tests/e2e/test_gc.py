@@ -1,5 +1,6 @@
 """`engramfs gc` beside a daemon that serves: what was removed is nowhere on the disk, all else is there."""
 
+import errno
 import os
 import random
 import subprocess
@@ -11,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from engramfs.history.collection.marking import deltas
 from engramfs.history.repository import Repository
 from engramfs.history.verify import verify
 
-from ..harness.daemon import Daemon, Place
+from ..harness.daemon import Daemon, Place, eventually
 from ..harness.inside import Inside
 
 SECRET = b"the password is hunter2-" + os.urandom(8).hex().encode()
@@ -202,3 +204,44 @@ def test_either_may_be_killed_at_any_moment(daemon: Daemon, collecting: Collecti
     daemon.barrier()
     daemon.ok("gc")
     daemon.check_soundness()
+
+
+def test_retention_keeps_what_a_session_is_pinned_to(daemon: Daemon) -> None:
+    place = daemon.up()
+    for number in range(1, 11):
+        place.write("log", b"%d" % number)
+        place.daemon.barrier()
+    pinned = daemon.json("session", "open", "--attach", f"{place.store}@3=/mnt/memory/pinned:read_only")
+    daemon.inside.call("os.makedirs", "/mnt/pinned")
+    daemon.ok("attach", pinned["id"], "--root", "/mnt/pinned")
+    assert place.read(".versions/5/log") == b"5"
+    assert daemon.json("store", "set", place.store, "--keep-versions", "2")["keep_versions"] == 2
+    daemon.ok("gc")
+    assert daemon.json("store", "show", place.store)["oldest"] == 9
+    assert daemon.inside.call("read", "/mnt/pinned/mnt/memory/pinned/log") == b"3"
+    assert place.read(".versions/9/log") == b"9"
+    with pytest.raises(OSError, match=r".") as gone:
+        place.read(".versions/5/log")
+    assert gone.value.errno in (errno.ENOENT, errno.ESTALE)
+    for arguments in (["show", f"{place.store}@5"], ["restore", f"{place.store}@5"]):
+        finished = daemon.command(*arguments)
+        assert (finished.code, "removed by retention" in finished.err) == (3, True)
+    assert [version["number"] for version in place.log()] == [3, 9, 10]
+    daemon.inside.shell(
+        "umount -R -l /mnt/pinned/*/* 2>/dev/null || true; umount -R -l /mnt/pinned/* || true"
+    )
+    daemon.ok("session", "close", pinned["id"])
+    daemon.ok("gc")
+    assert [version["number"] for version in place.log()] == [9, 10]
+
+
+def test_the_daemon_collects_by_itself(daemon: Daemon) -> None:
+    daemon.configure('[gc]\nevery = "1s"\n')
+    place = daemon.up()
+    base = os.urandom(3000)
+    for number in range(3):
+        place.write("log", base + b"%d" % number)
+        place.daemon.barrier()
+    with Repository.open(daemon.state) as repository:
+        eventually(lambda: len(deltas(repository.engine)) == 2, 30)
+    assert daemon.said() == ""

@@ -43,6 +43,7 @@ MODULES = {
         "revert": "revert",
         "note": "note",
         "redact": "redact",
+        "forget": "forget",
         "gc": "gc",
         "stat": "stat",
         "verify": "verify",

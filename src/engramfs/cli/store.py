@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from engramfs.history.repository import Repository
 
 Document = dict[str, Any]
+_COUNT = click.IntRange(min=0)
 
 
 @click.group("store", cls=LazyGroup, short_help="Create, list and change stores.")
@@ -24,9 +25,14 @@ def command() -> None:
 
 
 def limit_options(function: Callable[..., None]) -> Callable[..., None]:
-    """The options that `create` and `set` share."""
+    """The options that `create` and `set` share.
+
+    A version stays while either of the two rules of `gc` keeps it; without a rule all stay.
+    """
     for option in (
         click.option("--conflicts", type=click.Choice(["keep", "refuse"]), help="On concurrent writes."),
+        click.option("--keep-versions", type=_COUNT, metavar="N", help="gc keeps the newest N versions."),
+        click.option("--keep-days", type=_COUNT, metavar="N", help="gc keeps the versions of N days."),
         click.option("--quota", type=parse_size, metavar="SIZE", help="Of all files together."),
         click.option("--max-file-size", type=parse_size, metavar="SIZE", help="Of one file."),
         click.option("--description", metavar="TEXT", help="What the store is for."),

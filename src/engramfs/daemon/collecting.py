@@ -22,6 +22,7 @@ _KEPT = {
     "journal.torn": "the end of a journal that a crash cut short",
     "lost-*": "bytes of files that belonged to nothing after a crash",
     "schema-*": "the copy from before a migration",
+    "search": "the search index, from which the next engramfs search removes what left the heads",
 }
 
 
@@ -112,7 +113,7 @@ def _residue(state: str) -> bytes:
 
 def _kept(state: str) -> list[str]:
     return [
-        f"{path} is {what}; nothing is removed from it, so remove it when it is not needed"
+        f"{path} is {what}; gc removes nothing from it"
         for pattern, what in _KEPT.items()
         for path in sorted(glob.glob(os.path.join(glob.escape(state), pattern)))
     ]

@@ -52,6 +52,10 @@ class JournalTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_bytes: Size = Size(256 << 20)
 
 
+class GcTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    every: Seconds = Seconds(86_400.0)  # from one collection to the next; 0: only when somebody asks
+
+
 class SearchTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How meaning is searched: by the model of the extra `[semantic]`, by an endpoint, or not at all."""
 
@@ -108,6 +112,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     batch: BatchTable = BatchTable()
     limits: LimitsTable = LimitsTable()
     journal: JournalTable = JournalTable()
+    gc: GcTable = GcTable()
     search: SearchTable = SearchTable()
     agents: dict[str, AgentTable] = {}
 

@@ -110,7 +110,7 @@ class GcMethods:
         self._collection = secrets.token_hex(8)
         await self._filesystem.seal_all()
         self._filesystem.compact_journal()
-        note_unrecorded(self._filesystem)
+        await note_unrecorded(self._filesystem)
         return self._collection
 
     def _require(self, collection: str) -> None:

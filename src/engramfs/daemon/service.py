@@ -19,6 +19,7 @@ from engramfs.daemon.committing import Committer, QueuedRepository, author_of
 from engramfs.daemon.config import Config
 from engramfs.daemon.control import Handler, Notify, Peer
 from engramfs.daemon.edit_methods import EditMethods
+from engramfs.daemon.forgetting import ForgetMethods, require_unattached
 from engramfs.daemon.gc_methods import GcMethods
 from engramfs.daemon.git_methods import GitMethods
 from engramfs.daemon.handover import RESTART
@@ -28,7 +29,7 @@ from engramfs.daemon.redacting import RedactionMethods
 from engramfs.daemon.session_methods import SessionMethods
 from engramfs.daemon.sessions import Sessions, graft_store, remove_store
 from engramfs.daemon.switching import Settled
-from engramfs.errors import Conflict, EngramError, StorageError, UsageError
+from engramfs.errors import EngramError, StorageError, UsageError
 from engramfs.history import importing
 from engramfs.history.commit import Commit
 from engramfs.history.importing import Gathered
@@ -40,6 +41,15 @@ from engramfs.storage.protocol import Reader
 from engramfs.vfs.filesystem import Filesystem
 
 Parameters = dict[str, object]
+_SETTINGS = (
+    "name",
+    "description",
+    "max_file_size",
+    "quota",
+    "conflicts",
+    "keep_days",
+    "keep_versions",
+)
 
 
 class End(Protocol):
@@ -74,6 +84,7 @@ class Service:
         self._sessions = sessions
         self._session_methods = SessionMethods(filesystem, sessions, config, mount, settled)
         self._redaction_methods = RedactionMethods(self._repository, filesystem, settled)
+        self._forget_methods = ForgetMethods(self._repository, filesystem, sessions, self.delete_store)
         self._gc_methods = GcMethods(self._repository, filesystem, sessions)
         self._config = config
         self._mount = mount
@@ -100,6 +111,7 @@ class Service:
             **self._pending_methods.methods(),
             **self._redaction_methods.methods(),
             **self._edit_methods.methods(),
+            **self._forget_methods.methods(),
             **self._gc_methods.methods(),
         }
         return self._gc_methods.guarding(methods)
@@ -165,14 +177,14 @@ class Service:
             self._repository,
             self._config.store_limits(),
             now=time.time_ns(),
-            **_given(params, "name", "description", "max_file_size", "quota", "conflicts"),
+            **_given(params, *_SETTINGS),
         )
         document: dict[str, Any] = await trio.to_thread.run_sync(change)
         graft_store(self._filesystem, document["name"])
         return document
 
     async def store_set(self, params: Parameters, peer: Peer, notify: Notify) -> object:
-        given = _given(params, "name", "description", "max_file_size", "quota", "conflicts")
+        given = _given(params, *_SETTINGS)
         document = await trio.to_thread.run_sync(partial(stores.change, self._repository, **given))
         self._describe(document["name"])
         return document
@@ -189,22 +201,18 @@ class Service:
         return document
 
     async def store_delete(self, params: Parameters, peer: Peer, notify: Notify) -> object:
-        name = _text(params, "name")
+        return await self.delete_store(_text(params, "name"))
+
+    async def delete_store(self, name: str) -> dict[str, Any]:
+        """Raises `Conflict` while a session has it attached."""
         store = self._committer.store(name)
-        self._require_unattached(name)
+        require_unattached(self._sessions, name)
         live = self._filesystem.stores.get(store.id)
         self._filesystem.drop_store(store)
         if live is not None:
             await live.sealed()
         remove_store(self._filesystem, name)
         return await trio.to_thread.run_sync(partial(stores.delete, self._repository, name=name))
-
-    def _require_unattached(self, name: str) -> None:
-        for session in self._sessions.showing(name):
-            raise Conflict(
-                f"{name} is attached in session {session.id} ({session.author.label()}); "
-                f"engramfs session close {session.id} first, or engramfs down"
-            )
 
     def _describe(self, name: str) -> None:
         self._filesystem.describe(self._committer.store(name))

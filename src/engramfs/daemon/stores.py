@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 
+from engramfs.errors import UsageError
 from engramfs.history import catalog
 from engramfs.history.repository import Repository
-from engramfs.model.store import Conflicts, Head, Limits, Store
+from engramfs.model.store import Conflicts, Head, Limits, Retention, Store
 from engramfs.model.times import format_time
 from engramfs.storage.protocol import Reader, Writer
 
@@ -27,14 +28,19 @@ def create(
     max_file_size: int | None = None,
     quota: int | None = None,
     conflicts: Conflicts = "keep",
+    keep_days: int | None = None,
+    keep_versions: int | None = None,
 ) -> Document:
     """A new store. Raises `InvalidName`, `AlreadyExists`, and `UsageError` for impossible limits."""
     limits = _changed(defaults, max_file_size, quota)
+    retention = _retention(Retention(), keep_days, keep_versions)
 
     def body(writer: Writer) -> Document:
         store = catalog.create(
             writer, name, now=now, description=description, limits=limits, conflicts=conflicts
         )
+        store = msgspec.structs.replace(store, retention=retention)
+        catalog.put(writer, store)
         return _document(writer, store)
 
     return repository.transact(body)
@@ -48,6 +54,8 @@ def change(
     max_file_size: int | None = None,
     quota: int | None = None,
     conflicts: Conflicts | None = None,
+    keep_days: int | None = None,
+    keep_versions: int | None = None,
 ) -> Document:
     """Set what is not None. Raises `NotFound` and `UsageError`."""
 
@@ -58,6 +66,7 @@ def change(
             description=store.description if description is None else description,
             limits=catalog.check_limits(_changed(store.limits, max_file_size, quota)),
             conflicts=conflicts or store.conflicts,
+            retention=_retention(store.retention, keep_days, keep_versions),
         )
         catalog.put(writer, store)
         return _document(writer, store)
@@ -95,18 +104,32 @@ def _changed(limits: Limits, max_file_size: int | None, quota: int | None) -> Li
     )
 
 
+def _retention(known: Retention, keep_days: int | None, keep_versions: int | None) -> Retention:
+    days = known.keep_days if keep_days is None else keep_days
+    versions = known.keep_versions if keep_versions is None else keep_versions
+    if not (0 <= days < 1 << 20 and 0 <= versions < 1 << 62):
+        raise UsageError("keep_days and keep_versions are numbers from 0 on; 0 is no rule")
+    return Retention(days, versions)
+
+
 def describe(store: Store, head: Head) -> Document:
-    """A store as JSON: sizes in bytes, `created` in RFC 3339, `version` the number of its head."""
+    """A store as JSON: sizes in bytes, `created` in RFC 3339, `version` the number of its head.
+
+    From version `oldest` on everything is there. Of `keep_days` and `keep_versions`, 0 is no rule.
+    """
     return {
         "name": store.name,
         "kind": store.kind,
         "description": store.description,
         "version": head.number,
+        "oldest": head.oldest,
         "files": head.files,
         "used": head.used,
         "max_file_size": store.limits.max_file_size,
         "quota": store.limits.quota,
         "conflicts": store.conflicts,
+        "keep_days": store.retention.keep_days,
+        "keep_versions": store.retention.keep_versions,
         "created": format_time(store.created),
         "archived": store.archived,
     }

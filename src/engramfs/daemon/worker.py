@@ -27,6 +27,7 @@ from engramfs import telemetry
 from engramfs.daemon import control, handover, rpc
 from engramfs.daemon.adoption import Adoptable
 from engramfs.daemon.config import Config, load
+from engramfs.daemon.gc_schedule import collect_when_due, gc_command
 from engramfs.daemon.handover import FUSE, FUSE_SERVED, LOST
 from engramfs.daemon.opening import Open, opened, report, serving
 from engramfs.daemon.service import Service
@@ -126,6 +127,8 @@ async def _serve(
             service = Service(served.repository, filesystem, sessions, config, hub, end, notifier.settled)
             nursery.start_soon(_stop_on_signal, end)
             nursery.start_soon(_keep_alive)
+            collect = gc_command(places.state, run, places.config)
+            nursery.start_soon(collect_when_due, collect, float(config.gc.every), filesystem.resources)
             adoptable = Adoptable(descriptor, control_socket.fileno())
             methods = {**service.methods(), **adoptable.methods()}
             await nursery.start(control.serve, control_socket, methods)

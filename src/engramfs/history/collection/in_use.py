@@ -65,7 +65,7 @@ class InUse:
     def note(self, digest: bytes) -> None:
         """The content was named: by a record of the journal, or in memory."""
         noted = self._noted
-        if noted is not None and digest not in noted:
+        if noted is not None and digest and digest not in noted:
             noted.add(digest)
             self._unseen.append(digest)
             if len(noted) > _MOST:
