@@ -10,6 +10,8 @@ rounds        contenders in turns, so that a busy machine hurts all of them alik
 file_work     what is done in a directory: open and read, grep, stat, create, append, save
 peers         the figures that are measured against other filesystems
 scale         the figures that are measured against engramfs itself when it holds very much
+history       log, blame and diff of histories that hold very much, beside git
+git_history   the same histories as git repositories
 figures       a measured value, its target, and whether it was reached
 report        the table, and the same as JSON
 """

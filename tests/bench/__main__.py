@@ -12,10 +12,10 @@ import subprocess
 import sys
 import tempfile
 
-from tests.bench import crashes, peers, report, scale, search_speed, sessions
+from tests.bench import crashes, history, peers, report, scale, search_speed, sessions
 from tests.bench.figures import Figure
 
-TIME_LIMIT = 330  # seconds for everything
+TIME_LIMIT = 450  # seconds for everything
 _NAMESPACES = [
     "unshare",
     "--mount",
@@ -32,7 +32,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--json", default=os.environ.get("ENGRAMFS_BENCH_JSON"), metavar="PATH")
     parser.add_argument("--directory", default=tempfile.gettempdir(), help="on the disk that is measured")
-    parser.add_argument("--only", default="", help="peers, versions, stores, sessions, crashes or search")
+    groups = "peers, versions, stores, sessions, crashes, history or search"
+    parser.add_argument("--only", default="", help=groups)
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.inside:
@@ -73,6 +74,9 @@ def _inside(options: argparse.Namespace) -> int:
             _progress(figures, figure)
     if options.only in ("", "crashes"):
         for figure in crashes.crashes(directory):
+            _progress(figures, figure)
+    if options.only in ("", "history"):
+        for figure in history.history(directory):
             _progress(figures, figure)
     if options.only in ("", "search"):
         for figure in search_speed.figures(directory):

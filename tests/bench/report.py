@@ -56,11 +56,11 @@ def as_text(of: Report) -> str:
 def _rows(figure: Figure) -> list[tuple[str, str, str, str, str, str]]:
     """One line for each peer; what was said on the first is left out on the next."""
     ours = _value(figure.ours, figure.unit)
-    if not figure.peers:
-        return [(figure.name, ours, "", "", *_judged(figure.target, figure.ours, f" {figure.unit}"))]
     lines = []
-    for number, peer in enumerate(figure.peers):
-        first = (figure.name, ours) if number == 0 else ("", "")
+    if not figure.peers or figure.target is not None:
+        lines.append((figure.name, ours, "", "", *_judged(figure.target, figure.ours, f" {figure.unit}")))
+    for peer in figure.peers:
+        first = (figure.name, ours) if not lines else ("", "")
         lines.append((*first, *_compared(figure, peer)))
     return lines
 

@@ -46,9 +46,11 @@ def test_what_stands_against_it_is_named_and_nothing_is_done(place: Place, bob: 
     place.write("a", b"one\n")
     place.write("b", b"one\n")
     newest(place)
-    place.write("a", b"two\n")
-    place.write("b", b"two\n")
-    changed = newest(place)
+    source = place.daemon.directory / f"{place.agent}-both"
+    source.mkdir()
+    for name in ("a", "b"):
+        (source / name).write_bytes(b"two\n")
+    changed = place.daemon.json("import", place.store, str(source))["number"]
     bob.write("a", b"three\n")
     refused = place.daemon.command("revert", place.store, str(changed))
     assert refused.code == 4

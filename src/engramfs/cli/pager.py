@@ -9,13 +9,16 @@ import contextlib
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
 from engramfs.cli.invocation import Invocation
+
+if TYPE_CHECKING:
+    import subprocess
 
 _DEFAULT = "less"
 _OPTIONS = {"LESS": "FRX", "LV": "-c"}  # where the person has not chosen any
@@ -30,6 +33,8 @@ def paged(invocation: Invocation, *, unless: bool = False) -> Iterator[None]:
     if not command:
         yield
         return
+    import subprocess
+
     context = click.get_current_context()
     if context.color is None:
         context.color = True  # the pipe to the pager is no terminal, but what it shows is one

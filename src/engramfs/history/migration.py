@@ -14,8 +14,7 @@ import shutil
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import structlog
-
+from engramfs import telemetry
 from engramfs.errors import StorageError
 from engramfs.history.backup import backup
 from engramfs.storage import keys
@@ -24,8 +23,6 @@ from engramfs.storage.protocol import Table, Writer
 
 if TYPE_CHECKING:
     from engramfs.history.repository import Repository
-
-log = structlog.get_logger("engramfs.migration")
 
 
 def migrate(repository: "Repository", found: int) -> None:
@@ -40,7 +37,9 @@ def migrate(repository: "Repository", found: int) -> None:
             "use the version of engramfs that wrote it"
         )
     copy = os.path.join(repository.state, f"schema-{found}")
-    log.info("migrating", state=repository.state, schema=found, to=keys.SCHEMA, copy=copy)
+    telemetry.logger("migration").info(
+        "migrating", state=repository.state, schema=found, to=keys.SCHEMA, copy=copy
+    )
     _copy(repository, copy)
 
     def body(writer: Writer) -> None:
