@@ -8,6 +8,9 @@ import time
 from typing import Any
 
 _CONFIG = """
+[search]
+semantic = false
+
 [agents.bench]
 memory = { state = "read_write" }
 """
@@ -25,7 +28,7 @@ class Daemon:
         config = f"{directory}/engramfs.toml"
         with open(config, "w", encoding="utf-8") as file:
             file.write(_CONFIG)
-        self._environment = {
+        self.environment = {
             **os.environ,
             "ENGRAMFS_STATE": self.state,
             "ENGRAMFS_RUN": f"{directory}/run",
@@ -62,7 +65,7 @@ class Daemon:
         """What `engramfs ARGUMENTS` says. Raises `RuntimeError` with its error when it fails."""
         ended = subprocess.run(
             [sys.executable, "-m", "engramfs", *arguments],
-            env=self._environment,
+            env=self.environment,
             capture_output=True,
             text=True,
             timeout=60,

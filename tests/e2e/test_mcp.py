@@ -65,7 +65,7 @@ def test_a_switch_is_followed_and_the_end_of_the_session_too(session: Session) -
         with pytest.raises(Refused, match=r"not_found: there is no context"):
             await agent.call("read_context_file", context=f"memories/{session.actor}", path="mine.md")
         await asyncio.to_thread(session.daemon.ok, "session", "close", session.id)
-        with pytest.raises(Refused, match="not_found: there is no session"):
+        with pytest.raises(Refused, match="there is no session"):
             await agent.call("memory", command="view", path="/memories")
 
     serve(session, use)

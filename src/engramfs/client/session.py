@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from engramfs.client.answers import Attachment, SessionInfo
+from engramfs.daemon.client import ControlClient
 from engramfs.daemon.editing import EditRequest, Written, apply, writable_attachment
 from engramfs.errors import NotFound, Refused
 from engramfs.model.access import Access
@@ -44,13 +45,17 @@ class Session:
         info = self.info
         return Author("agent", agent=info.agent, actor=info.actor, tenant=info.tenant, session=info.id)
 
+    @property
+    def _control(self) -> ControlClient:
+        return self.client.state.control
+
     def refresh(self) -> None:
         """Learn what the session shows now: its actor may have been switched, or it was ended.
 
         Raises `NotFound` when it was.
         """
         with self.client.lock:
-            if self._at_daemon and self.client.is_running():
+            if self._at_daemon and self._control.is_listening():
                 self.info = self._shown()
 
     def _shown(self) -> SessionInfo:
@@ -76,9 +81,10 @@ class Session:
         """
         request = EditRequest(self.id, store, tuple(edits), message, limits or EditLimits())
         with self.client.lock:
-            return self.client.state.write(
-                f"session {self.id}", lambda: self._by_daemon(request), lambda log: self._alone(log, request)
-            )
+            if self._control.is_listening():
+                return self._by_daemon(request)
+            with self.client.state.writing(f"session {self.id}") as repository:
+                return self._alone(repository, request)
 
     def _by_daemon(self, request: EditRequest) -> Written:
         if not self._at_daemon:
@@ -94,7 +100,7 @@ class Session:
 
     def _call(self, request: EditRequest) -> Written:
         call = msgspec.structs.asdict(msgspec.structs.replace(request, session=self.id))
-        return msgspec.convert(self.client.state.control.call("edit", **call), Written)
+        return msgspec.convert(self._control.call("edit", **call), Written)
 
     def _alone(self, repository: "Repository", request: EditRequest) -> Written:
         attached = writable_attachment(self.id, self.attachments, request.store)
@@ -109,6 +115,6 @@ class Session:
     def close(self) -> None:
         """End the session if it is the program's own, and a daemon has it."""
         with self.client.lock:
-            if self._own and self._at_daemon and self.client.is_running():
+            if self._own and self._at_daemon and self._control.is_listening():
                 self._at_daemon = False
                 self.client.close_session(self.id)

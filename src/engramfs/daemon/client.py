@@ -90,6 +90,14 @@ class ControlClient:
             return False
         return True
 
+    def is_listening(self) -> bool:
+        """Whether somebody will answer, as far as can be told without waiting for it."""
+        try:
+            control_socket.connect(self.run_dir, self.timeout).close()
+        except NoDaemon:
+            return False
+        return True
+
 
 def _is_one_directory(path: str, other: str) -> bool:
     with contextlib.suppress(OSError):

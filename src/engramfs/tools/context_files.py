@@ -83,6 +83,7 @@ class ContextFiles:
         }
 
     def write_context(self, asked: WriteContext) -> Answer:
+        self._reach.refresh()
         attachment = self._reach.writable_named(asked.context)
         edits = [as_edit(each) for each in asked.files]
         written = self._reach.write(attachment, edits, asked.message, self._limits)

@@ -42,9 +42,17 @@ class Offered:
         self._records = Records(self.reach, self._search)
         self._memory = Memory(self.reach)
 
+    def tool(self, name: str) -> Tool | None:
+        """The tool of that name; what it may do is looked at when it is called."""
+        known = {tool.name: tool for tool in self._tools()}
+        return known.get(name) or next((tool for tool in self.tools() if tool.name == name), None)
+
     def tools(self) -> list[Tool]:
         """As the session is now."""
         self.reach.refresh()
+        return self._tools()
+
+    def _tools(self) -> list[Tool]:
         tools = self._context_tools() if self.reach.writable() else []
         memory = self.reach.at(USER_MEMORY)
         if memory is not None and memory.writable:

@@ -85,7 +85,7 @@ class MemoryServer:
 
     def _called(self, name: str, arguments: dict[str, Any]) -> types.CallToolResult:
         try:
-            tool = next((tool for tool in self._offered.tools() if tool.name == name), None)
+            tool = self._offered.tool(name)
         except EngramError as error:  # the session has ended, say
             return _answered(Failure(error.code, error.message), plain=False)
         if tool is None:
