@@ -52,6 +52,8 @@ MODULES = {
         "restore-backup": "restore_backup",
         "mount": "mount",
         "mcp": "mcp",
+        "prompt": "prompt",
+        "claims": "claims",
         "daemon": "daemon",
         "oci-hook": "oci_hook",
         "docker-plugin": "docker_plugin",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from engramfs.cli import offline
-from engramfs.cli.arguments import complete_stores
+from engramfs.cli.arguments import complete_stores, parse_since
 from engramfs.cli.command import Command
 from engramfs.cli.invocation import Invocation, pass_invocation
 from engramfs.model.names import check_store_name
@@ -35,7 +35,7 @@ _PATIENCE = 3600.0  # seconds: a person sees the progress and may end it
     help="By words, by meaning, or both (the default where meaning is installed).",
 )
 @click.option("--category", metavar="NAME", help="Only records of this category.")
-@click.option("--since", metavar="TIME", help="Only what was updated since then, like 2025-11-30.")
+@click.option("--since", metavar="TIME", help="Only what was updated since: a time, or 2d.")
 @click.option(
     "-n", "--number", "limit", type=click.IntRange(1, 1000), default=10, metavar="N", help="At most N files."
 )
@@ -55,10 +55,9 @@ def command(
 
     QUERY holds words, identifiers or a question; words of Chinese, Japanese and Korean are found too.
     """
-    from engramfs.model.times import parse_time
     from engramfs.search import Query
 
-    earliest = parse_time(since) if since is not None else None
+    earliest = parse_since(since) if since is not None else None
     with offline.reading(invocation) as repository:
         reach = _reach(invocation, repository, stores, session)
         query = Query(

@@ -66,3 +66,5 @@ class SessionInfo(msgspec.Struct, frozen=True):
     opened: str
     attachments: tuple[Attachment, ...]
     unattended: bool = False
+    record_learnings: bool = False
+    instructions: tuple[tuple[str, str], ...] = ()  # what is told of an attachment, by short name

@@ -226,6 +226,9 @@ class Client:
             "tenant": tenant,
             "opened": format_time(now),
             "attachments": attachments,
+            "unattended": config.unattended,
+            "record_learnings": config.record_learnings,
+            "instructions": config.instructions,
         }
         return msgspec.convert(document, SessionInfo)
 

@@ -23,6 +23,7 @@ Tenancy = Literal["single", "multi"]
 Preset = Literal["private-assistant", "internal-tool", "service", "multi-tenant"]
 
 DEFAULT_AGENT = "default"
+MOST_INSTRUCTIONS = 4096  # characters of one attachment
 DEFAULT_MEMORY = {"preferences": Access.READ_ONLY, "state": Access.READ_WRITE}
 _PRESETS: dict[Preset, tuple[Scope, Tenancy]] = {
     "private-assistant": ("actor", "single"),
@@ -92,6 +93,8 @@ class AgentTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     memory: dict[str, Access] = msgspec.field(default_factory=lambda: dict(DEFAULT_MEMORY))
     org: bool | None = None
     unattended: bool = False
+    record_learnings: bool = False
+    instructions: dict[str, str] = {}
 
 
 class AgentConfig(msgspec.Struct, frozen=True):
@@ -104,6 +107,8 @@ class AgentConfig(msgspec.Struct, frozen=True):
     memory: tuple[tuple[str, Access], ...] = tuple(DEFAULT_MEMORY.items())
     org: bool | None = None  # None: when the store exists
     unattended: bool = False  # nobody is there to be asked: tools that would have to are refused
+    record_learnings: bool = False  # the agent is told to record what it learned before it finishes
+    instructions: tuple[tuple[str, str], ...] = ()  # what it is told of an attachment, by short name
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -179,6 +184,12 @@ def _check_values(config: Config) -> None:
             if "/" in memory:
                 raise UsageError(f"agents.{name}.memory.{memory} holds a '/'; use a single name like state")
             check_store_name(f"memory/{name}/{memory}")
+        for told, text in agent.instructions.items():
+            if len(text) > MOST_INSTRUCTIONS:
+                raise UsageError(
+                    f"agents.{name}.instructions.{told} has {len(text):,} characters; at most "
+                    f"{MOST_INSTRUCTIONS:,} are told"
+                )
 
 
 def _check_search(search: SearchTable) -> None:
@@ -200,5 +211,13 @@ def _resolve(name: str, agent: AgentTable) -> AgentConfig:
         scope = agent.scoping.memory if agent.scoping else None
         tenancy = agent.tenancy or "single"
     return AgentConfig(
-        name, scope, tenancy, agent.contexts, tuple(agent.memory.items()), agent.org, agent.unattended
+        name=name,
+        scope=scope,
+        tenancy=tenancy,
+        contexts=agent.contexts,
+        memory=tuple(agent.memory.items()),
+        org=agent.org,
+        unattended=agent.unattended,
+        record_learnings=agent.record_learnings,
+        instructions=tuple(agent.instructions.items()),
     )

@@ -81,6 +81,8 @@ class Session(msgspec.Struct, frozen=True):
     serial: int = 1
     pending: Pending | None = None
     unattended: bool = False  # nobody is there to be asked
+    record_learnings: bool = False  # it is told to record what it learned before it finishes
+    instructions: tuple[tuple[str, str], ...] = ()  # what it is told of an attachment, by short name
 
     @property
     def author(self) -> Author:

@@ -119,6 +119,8 @@ class Sessions:
             attachments=(),
             places=(place,) if place is not None else (),
             unattended=config.unattended,
+            record_learnings=config.record_learnings,
+            instructions=config.instructions,
         )
         try:
             session = self._serve(session, await self._forked(session, wanted))

@@ -5,6 +5,7 @@ catalog      which stores there are
 commit       one batch becomes one version
 tree         a store's tree at its head or at a version
 log          versions and their changes, newest first
+claims       what a session really wrote
 diff         what differs between two trees
 graft        what makes the head equal to a wanted tree, below a path
 restore      an old tree or file becomes the head again

@@ -33,14 +33,15 @@ class Prompt(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
 
 
-def prompt(reach: Reach, *, tools: bool, record_learnings: bool = False, unattended: bool = False) -> Prompt:
+def prompt(reach: Reach, *, tools: bool) -> Prompt:
     """The text for the session of `reach`; `tools` says whether it is offered tools that write."""
     reach.refresh()
+    info = reach.session.info
     parts = ["\n".join(_note(reach, each) for each in reach)]
     if tools:
         parts.append(_TOOLS)
-    if record_learnings:
-        last = "\n- Do this as your last step: nobody is there to ask." if unattended else ""
+    if info.record_learnings:
+        last = "\n- Do this as your last step: nobody is there to ask." if info.unattended else ""
         parts.append(_LEARNINGS + last)
     memory, warnings = _hot_memory(reach)
     parts.append(memory)
@@ -52,7 +53,10 @@ def _note(reach: Reach, attachment: Attachment) -> str:
     pinned = "" if attachment.live else f", as of version {attachment.version}"
     access = _ACCESS.get(attachment.access, "what you write waits for approval")
     description = f": {store.description}" if store.description else ""
-    return f"- {attachment.path} ({access}{pinned}; context {short_name(attachment)}){description}"
+    name = short_name(attachment)
+    instructions = dict(reach.session.info.instructions).get(name, "")
+    told = "".join(f"\n  {line}" for line in instructions.splitlines())
+    return f"- {attachment.path} ({access}{pinned}; context {name}){description}{told}"
 
 
 def _hot_memory(reach: Reach) -> tuple[str, tuple[str, ...]]:
