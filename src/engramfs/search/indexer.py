@@ -23,7 +23,7 @@ from engramfs.search.index_directory import IndexDirectory
 from engramfs.search.index_state import IndexState
 from engramfs.search.indexed_file import IndexedPassage, index_file, nothing_of
 from engramfs.search.keyword_index import KeywordIndex, KeywordWriter
-from engramfs.search.log_changes import LogChanges, is_of_this_log, log_changes
+from engramfs.search.log_changes import LogChanges, fingerprint, is_of_this_log, log_changes
 from engramfs.storage import blobs
 from engramfs.storage.protocol import Engine
 
@@ -49,6 +49,15 @@ class Step(msgspec.Struct, frozen=True):
         return self.files == 0 and self.passages == 0
 
 
+class _Done(msgspec.Struct, frozen=True):
+    """When there was nothing left to do: while these are what they were, there is nothing again."""
+
+    generation: int
+    fingerprint: bytes
+    position: int
+    with_meaning: bool
+
+
 class Indexer:
     """Writes the index of `engine`'s log. Threads and processes take turns, by the index lock."""
 
@@ -56,6 +65,7 @@ class Indexer:
         self._engine = engine
         self._directory = directory
         self._embedder = embedder
+        self._done: _Done | None = None
 
     def step(self, patience: float, *, at_once: int = AT_ONCE) -> Step | None:
         """Do a part of what is to be done; None when another process held the lock for `patience` seconds.
@@ -63,15 +73,30 @@ class Indexer:
         Of passages without a vector at most `at_once` get theirs. An index that is missing, damaged or of
         another log is begun anew. Raises `Full` and `Unavailable`.
         """
+        with self._engine.reading() as reader:
+            now = fingerprint(reader)
+        done = self._done
+        if (
+            done is not None
+            and (done.generation, done.fingerprint) == (self._directory.current(), now)
+            and (done.with_meaning or not at_once)
+        ):
+            return Step(done.position)
         with self._directory.locked(patience) as is_ours:
             if not is_ours:
                 return None
-            try:
-                return self._step(at_once)
-            except IndexDamaged as error:
-                _log.warning("search index made anew", reason=error.message)
-                self._begin_anew()
-                return self._step(at_once)
+            step = self._step_or_anew(at_once)
+            if step.is_last:
+                self._done = _Done(self._directory.current() or 0, now, step.position, at_once > 0)
+        return step
+
+    def _step_or_anew(self, at_once: int) -> Step:
+        try:
+            return self._step(at_once)
+        except IndexDamaged as error:
+            _log.warning("search index made anew", reason=error.message)
+            self._begin_anew()
+            return self._step(at_once)
 
     def _step(self, at_once: int) -> Step:
         generation = self._directory.current()
