@@ -68,6 +68,7 @@ def test_the_prompt_has_instructions_learnings_and_the_memory_as_data(daemon: Da
     assert places == sorted(places)
     assert "what you write waits for approval" in told["text"]
     assert "keep it under 8 KiB" in told["warnings"][0]
+    assert daemon.ok("prompt", "--session", place.session) == told["text"]
     assert "expected_sha256" not in daemon.ok("prompt", "--session", place.session, "--no-tools")
 
 

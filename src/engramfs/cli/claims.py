@@ -63,7 +63,7 @@ def _row(claim: "Claim") -> tuple[str, ...]:
         now = f"pending {claim.pending}" if claim.state == "open" else f"rejected {claim.pending}"
     return (
         claim.store,
-        printable(change.path) or "redacted",
+        printable(change.path) or ".",
         change.op.label,
         f"@{claim.version}",
         format_size(change.size),

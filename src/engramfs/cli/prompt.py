@@ -30,6 +30,6 @@ def command(invocation: Invocation, identifier: str, no_tools: bool) -> None:
     if invocation.json:
         output.document({"text": told.text, "warnings": list(told.warnings)})
         return
-    output.line(told.text.removesuffix("\n"))
+    output.raw(told.text.encode())
     for warning in told.warnings:
         output.note(f"engramfs: {warning}")

@@ -46,7 +46,7 @@ def limit_options(function: Callable[..., None]) -> Callable[..., None]:
 @limit_options
 @pass_invocation
 def create(invocation: Invocation, /, name: str, **options: Any) -> None:
-    """Create the store NAME, like contexts/handbook."""
+    """Create STORE, like contexts/handbook."""
     given = _given(options)
     configuration = invocation.configuration()
 
@@ -123,7 +123,7 @@ def show(invocation: Invocation, name: str) -> None:
 @click.option("--archived/--no-archived", default=None, help="Close it to new versions, or open it again.")
 @pass_invocation
 def set_store(invocation: Invocation, /, name: str, archived: bool | None, **options: Any) -> None:
-    """Change what is set for the store NAME."""
+    """Change what is set for STORE."""
     given = _given(options)
     if not given and archived is None:
         raise UsageError("nothing to set; name at least one option, see engramfs store set --help")

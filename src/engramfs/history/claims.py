@@ -31,7 +31,7 @@ class Claim(msgspec.Struct, frozen=True):
 def claims(reader: Reader, session: str, since: int) -> Iterator[Claim]:
     """Of the session whose id begins with `session`, by store and path; versions before `since` are not read.
 
-    What it made and took away again is there as deleted: it happened.
+    What it made and took away again is there as deleted: it happened. What was redacted is left out.
     """
     wanted = Selection(session=session, since=since)
     for store in catalog.every(reader):
@@ -44,6 +44,8 @@ def _in_log(reader: Reader, store: Store, wanted: Selection) -> Iterator[Claim]:
     for found in select(reader, store, wanted, catalog.head(reader, store.id).number):
         number = found.version.number
         for change in log.changes(reader, store.id, number):
+            if change.is_redacted:
+                continue
             newest.setdefault(change.path, (number, change))
             if change.from_path is not None:
                 newest.setdefault(change.from_path, (number, change))
