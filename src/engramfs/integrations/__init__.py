@@ -1,4 +1,4 @@
-"""engramfs as a part of other libraries. Each module needs the extra of its name, and says so without it.
+"""engramfs as a part of other libraries. Each module needs the extra of its name.
 
 anthropic    the memory tool of the Anthropic SDK, sync and async
 deepagents   a backend for deepagents
