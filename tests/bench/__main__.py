@@ -12,10 +12,10 @@ import subprocess
 import sys
 import tempfile
 
-from tests.bench import crashes, history, peers, report, scale, search_speed, sessions, tools
+from tests.bench import collection, crashes, history, peers, report, scale, search_speed, sessions, tools
 from tests.bench.figures import Figure
 
-TIME_LIMIT = 450  # seconds for everything
+TIME_LIMIT = 630  # seconds for everything
 _NAMESPACES = [
     "unshare",
     "--mount",
@@ -32,7 +32,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--json", default=os.environ.get("ENGRAMFS_BENCH_JSON"), metavar="PATH")
     parser.add_argument("--directory", default=tempfile.gettempdir(), help="on the disk that is measured")
-    groups = "peers, versions, stores, sessions, crashes, history, search or tools"
+    groups = "peers, versions, stores, sessions, crashes, history, search, tools or collection"
     parser.add_argument("--only", default="", help=groups)
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -83,6 +83,9 @@ def _inside(options: argparse.Namespace) -> int:
             _progress(figures, figure)
     if options.only in ("", "tools"):
         for figure in tools.tools(directory):
+            _progress(figures, figure)
+    if options.only in ("", "collection"):
+        for figure in collection.collections(directory):
             _progress(figures, figure)
     made = report.report(figures, versions, directory)
     print("\n" + report.as_text(made), flush=True)

@@ -1,5 +1,6 @@
 """`engramfs gc`: what no rule keeps and nothing needs is removed, and its space given back."""
 
+import os
 from typing import TYPE_CHECKING
 
 import click
@@ -27,6 +28,7 @@ def command(invocation: Invocation) -> None:
     state = invocation.locations.state
     with invocation.output.steps() as progress:
         if invocation.client.is_running():
+            os.nice(10)  # those whom the daemon serves come first
             collected = collecting.collect_beside_daemon(state, invocation.client, progress)
         else:
             collected = collecting.collect_alone(

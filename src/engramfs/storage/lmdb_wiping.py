@@ -22,11 +22,13 @@ Before a free page is touched, all pages have to add up: those of every tree and
 import contextlib
 import ctypes
 import errno
+import operator
 import os
 import time
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 
 import lmdb
 import msgspec
@@ -39,6 +41,7 @@ SETTLING = 3  # commits after which a page that was freed before them may be wip
 _LOCK = 0.004  # seconds that the write lock is held, beside looking for what is free
 _SNAPSHOT = 0.2  # seconds that a read transaction is open
 _HOLE = 0x03  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
+_WORTH_A_HOLE = 32 << 10  # bytes
 _ZEROS = bytes(1 << 20)
 
 Extent = tuple[int, int]  # bytes in the file, from and to
@@ -116,8 +119,10 @@ class Wiping:
         wiped, start = 0, 0
         while start >= 0:
             with self._locked() as meta:
-                until = time.perf_counter() + _LOCK
-                for begin, end in self._free_extents(meta, start):
+                began = time.perf_counter()
+                extents = list(self._free_extents(meta, start))
+                until = time.perf_counter() + max(_LOCK, time.perf_counter() - began)
+                for begin, end in extents:
                     wiped += self._wipe_data(begin, end)
                     start = end
                     if time.perf_counter() > until:
@@ -131,13 +136,9 @@ class Wiping:
         """What is free for good, from the byte `start` on, and what is beyond the last page."""
         free = list(self._pages.free(meta))
         self._check_sum(meta, free)
-        limit = min(meta.transaction - 1, self._oldest_reader(meta))
-        numbers = array("Q")
-        for transaction, some in free:
-            if transaction < limit:
-                numbers.extend(some)
-        size, first = self._pages.size, start // self._pages.size
-        for begin, end in _runs(sorted(number for number in numbers if number >= first)):
+        limit, size = min(meta.transaction - 1, self._oldest_reader(meta)), self._pages.size
+        numbers = sorted(chain.from_iterable(some for freed, some in free if freed < limit))
+        for begin, end in _runs(numbers[bisect_left(numbers, start // size) :]):
             yield begin * size, end * size
         beyond = (max(each.last_page for each in self._pages.metas()) + 1) * size
         length = os.fstat(self._descriptor).st_size
@@ -164,7 +165,7 @@ class Wiping:
 
     def _check_sum(self, meta: Meta, free: "list[tuple[int, array[int]]]") -> None:
         """Raise `Unavailable` unless the pages of all trees and the free ones are all, each once."""
-        numbers = [number for _, some in free for number in some]
+        numbers = list(chain.from_iterable(some for _, some in free))
         in_trees = meta.main.pages + meta.free.pages + sum(tree.pages for _, tree in self._pages.trees(meta))
         distinct = set(numbers)
         if (
@@ -197,6 +198,11 @@ class Wiping:
         return wiped
 
     def _wipe(self, begin: int, end: int) -> None:
+        """A hole takes milliseconds to make, zeros for a few pages microseconds."""
+        if end - begin < _WORTH_A_HOLE:
+            if os.pread(self._descriptor, end - begin, begin).count(0) < end - begin:
+                os.pwrite(self._descriptor, bytes(end - begin), begin)
+            return
         if self._fallocate(self._descriptor, _HOLE, begin, end - begin) == 0:
             return
         number = ctypes.get_errno()
@@ -259,6 +265,7 @@ class Wiping:
 
 def _runs(numbers: list[int]) -> Iterator[Extent]:
     """Neighbours among ascending numbers, from the first to the one after the last."""
-    breaks = [index + 1 for index, (one, other) in enumerate(pairwise(numbers)) if other != one + 1]
+    steps = map(operator.sub, islice(numbers, 1, None), numbers)
+    breaks = [index for index, step in enumerate(steps, 1) if step != 1]
     for begin, end in pairwise([0, *breaks, len(numbers)] if numbers else []):
         yield numbers[begin], numbers[end - 1] + 1
