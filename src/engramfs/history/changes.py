@@ -47,24 +47,25 @@ def changes_of(pairs: Sequence[Pair], path: Callable[[Name], bytes]) -> list[Cha
         same_file = pair.old is not None and pair.old.origin == pair.new.origin
         if source is not None and not same_file and source != pair.name:
             explained.add(source)
-            changes.append(_change(ChangeKind.RENAMED, path(pair.name), pair.new, from_path=path(source)))
+            changes.append(change_of(ChangeKind.RENAMED, path(pair.name), pair.new, from_path=path(source)))
         elif pair.old is None:
-            changes.append(_change(ChangeKind.CREATED, path(pair.name), pair.new))
+            changes.append(change_of(ChangeKind.CREATED, path(pair.name), pair.new))
         else:
             changes.append(
-                _change(ChangeKind.MODIFIED, path(pair.name), pair.new, from_digest=pair.old.digest)
+                change_of(ChangeKind.MODIFIED, path(pair.name), pair.new, from_digest=pair.old.digest)
             )
     changes.extend(
-        _change(ChangeKind.DELETED, path(pair.name), pair.old)
+        change_of(ChangeKind.DELETED, path(pair.name), pair.old)
         for pair in pairs
         if pair.old is not None and pair.new is None and pair.name not in explained
     )
     return changes
 
 
-def _change(
+def change_of(
     op: ChangeKind, path: bytes, entry: Entry, *, from_path: bytes | None = None, from_digest: bytes = b""
 ) -> Change:
+    """A change to `path`, where `entry` is what stands there afterwards, or of a deletion before."""
     return Change(
         op=op,
         path=path,

@@ -14,6 +14,7 @@ import msgspec
 
 from engramfs.errors import QuotaExceeded
 from engramfs.history import catalog
+from engramfs.history.changes import change_of
 from engramfs.history.commit import Commit, RowChange
 from engramfs.history.tree import HeadTree, places, walk
 from engramfs.model.author import Author
@@ -215,16 +216,16 @@ class _Graft:
 
     def _changes(self, target: dict[bytes, Entry]) -> list[Change]:
         changes = [
-            _change(ChangeKind.DELETED, path, entry)
+            change_of(ChangeKind.DELETED, path, entry)
             for path, entry in self._current.items()
             if path not in target
         ]
         for path, entry in target.items():
             current = self._current.get(path)
             if current is None:
-                changes.append(_change(ChangeKind.CREATED, path, entry))
+                changes.append(change_of(ChangeKind.CREATED, path, entry))
             elif not entry.looks_like(current):
-                changes.append(_change(ChangeKind.MODIFIED, path, entry, from_digest=current.digest))
+                changes.append(change_of(ChangeKind.MODIFIED, path, entry, from_digest=current.digest))
         return changes
 
 
@@ -238,16 +239,3 @@ def over_quota(store: Store, size: int) -> QuotaExceeded:
 
 def _bytes(entry: Entry | None) -> int:
     return entry.size if entry is not None and entry.kind is Kind.FILE else 0
-
-
-def _change(op: ChangeKind, path: bytes, entry: Entry, from_digest: bytes = b"") -> Change:
-    return Change(
-        op=op,
-        path=path,
-        kind=entry.kind,
-        mode=entry.mode,
-        size=entry.size,
-        digest=entry.digest,
-        origin=entry.origin,
-        from_digest=from_digest,
-    )

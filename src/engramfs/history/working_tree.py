@@ -12,6 +12,7 @@ import msgspec
 
 from engramfs.errors import Busy
 from engramfs.history import catalog
+from engramfs.history.changes import change_of
 from engramfs.history.commit import Commit, RowChange
 from engramfs.history.fork_tree import ForkTree
 from engramfs.history.graft import over_quota
@@ -224,14 +225,14 @@ class WorkingTree:
             source = self._moved.get(name)
             if new is None:
                 if old is not None and name not in sources:
-                    yield _change(ChangeKind.DELETED, path_to(self._log, *name), old)
+                    yield change_of(ChangeKind.DELETED, path_to(self._log, *name), old)
             elif source is not None and self._before(source) is not None and old is None:
                 from_path = path_to(self._log, *source)
-                yield _change(ChangeKind.RENAMED, self._path(name), new, from_path=from_path)
+                yield change_of(ChangeKind.RENAMED, self._path(name), new, from_path=from_path)
             elif old is None:
-                yield _change(ChangeKind.CREATED, self._path(name), new)
+                yield change_of(ChangeKind.CREATED, self._path(name), new)
             elif not new.looks_like(old):
-                yield _change(ChangeKind.MODIFIED, self._path(name), new, from_digest=old.digest)
+                yield change_of(ChangeKind.MODIFIED, self._path(name), new, from_digest=old.digest)
 
 
 def _being_written(path: bytes) -> Busy:
@@ -244,19 +245,3 @@ def _bytes(entry: Entry) -> int:
 
 def _is_recorded(old: Entry | None, new: Entry | None) -> bool:
     return new is None or not new.same_but_for_times(old)
-
-
-def _change(
-    op: ChangeKind, path: bytes, entry: Entry, *, from_path: bytes | None = None, from_digest: bytes = b""
-) -> Change:
-    return Change(
-        op=op,
-        path=path,
-        kind=entry.kind,
-        mode=entry.mode,
-        size=entry.size,
-        digest=entry.digest,
-        origin=entry.origin,
-        from_path=from_path,
-        from_digest=from_digest,
-    )
