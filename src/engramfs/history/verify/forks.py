@@ -61,11 +61,19 @@ class ForkRows:
 
     def _history(self, reader: Reader, rows: list[Row]) -> None:
         head = catalog.head(reader, self._fork.id).number
+        below = catalog.head(reader, self._fork.base).number
+        recorded = VersionRows(reader, self._fork, head + 1, below)
+        stem = b""
         for key, value in rows:
             parent, name, number = keys.split_history(key)
             if not 1 <= number <= head:
                 self._problem(name, f"has a row of version {number}, which does not exist")
             self._checked(reader, number, parent, name, value)
+            if key[:-8] != stem:
+                stem = key[:-8]
+                is_live = reader.get(Table.LIVE, keys.live(self._fork.id, parent, name)) is not None
+                if recorded.get(parent, name) is not None and not is_live:
+                    self._problem(name, "is missing at the head")
 
     def _checked(
         self, reader: Reader, number: int | None, parent: int, name: bytes, value: bytes
