@@ -79,7 +79,7 @@ def _operation(name: Name, entry: Entry | None, before: Node | None) -> Operatio
 def _settle(live: "LiveStore", entry: Entry | None, before: Node | None) -> None:
     """What the log says of a node now, beside its entry."""
     node = live.tree.nodes.get(entry.node) if entry is not None else before
-    if node is not None:
+    if node is not None and (entry is not None or not node.places):  # another name may say what it holds
         if entry is not None:
             node.sealed_size = content_size(entry)
         node.content = None

@@ -49,8 +49,7 @@ class ForkBase(Base):
         assert isinstance(tree, ForkTree)
         if self.is_coming(name) or tree.is_own(*name):
             return super().lookup(tree, name)
-        entry = self._below.expected.lookup(tree.base, name)
-        return tree.as_changed(entry) if entry is not None else None
+        return self._below.expected.lookup(tree.base, name)
 
 
 class Fork(LiveStore):
@@ -93,10 +92,10 @@ class Fork(LiveStore):
         return below.last_cut if below is not None else None
 
     def _describe(self, cutter: Cutter) -> Cut:
-        """Without rows that no version would have: nobody could decide on them.
+        """Without rows that say nothing new of a name, which nobody could decide on.
 
-        Those are new times, and a file saved anew with the same bytes. Names that do not differ from the
-        store below are its own again.
+        Those are new times, another number of links and, where nothing else changed, a file saved anew with
+        the same bytes. What happens to these names below is followed again.
         """
         cut = super()._describe(cutter)
         assert self.batch is not None
@@ -108,13 +107,21 @@ class Fork(LiveStore):
                 for name in (*rows, *self.batch.names)
                 if self.expected.is_coming(name) or tree.is_own(*name)
             }
-        kept = {
-            name: row for name, row in rows.items() if name in known or (row.recorded and cut.commit.changes)
-        }
+            kept = {
+                name: row
+                for name, row in rows.items()
+                if name in known
+                or (
+                    cut.commit.changes
+                    and row.recorded
+                    and not _is_same(self.expected.lookup(tree, name), row.entry)
+                )
+            }
         cut.commit = replace(cut.commit, rows=list(kept.values()), used_delta=0, files_delta=0)
         given_up = set(self.batch.names) - kept.keys() - known - cutter.deferred
-        self.fork_tree.own -= given_up
-        self.follow([name for name in given_up if name not in rows or rows[name].recorded])
+        touched = {name for name in given_up if name in rows and not rows[name].recorded}
+        self.fork_tree.own -= touched
+        self._give_back([name for name in given_up if name not in touched])
         return cut
 
     def _writing(self, cut: Cut) -> Callable[[Writer], Version | None]:
@@ -181,6 +188,14 @@ class Fork(LiveStore):
                 self._drop_below(before)
         tree.used, tree.files = used, files
 
+    def _give_back(self, names: Sequence[Name]) -> None:
+        """These names are the store's again, and with them the other names of what they stood for here."""
+        tree = self.fork_tree
+        nodes = [node for name in names if (node := tree.present(name)) is not None]
+        tree.own.difference_update(names)
+        places = [place for node in nodes if not tree.is_own(node) for place in node.places if not place.view]
+        self.follow(list(dict.fromkeys([*names, *((place.parent, place.name) for place in places)])))
+
     def _load(self, directory: int) -> None:
         if directory != keys.NO_PARENT:
             with contextlib.suppress(NoEntry):  # the fork removed it
@@ -217,11 +232,17 @@ class Fork(LiveStore):
                 if tree.is_own(*name):
                     set_name(self, name, tree.lookup(*name))
                 else:
-                    self.fork_tree.own.discard(name)
                     back.append(name)
-        self.follow(back)
+        self._give_back(back)
         self.fork_tree.count_anew()
         self._space_below = self.below.tree.space
+
+
+def _is_same(old: Entry | None, new: Entry | None) -> bool:
+    """Whether the same node is there, but for times and the number of its names."""
+    if old is None or new is None:
+        return old is new
+    return (old.node, old.origin) == (new.node, new.origin) and new.looks_like(old)
 
 
 def _is_directory(node: Node | None) -> bool:
