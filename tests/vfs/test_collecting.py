@@ -153,6 +153,20 @@ async def test_the_base_of_a_delta_that_came_into_use_stays_with_it(
         assert blobs.read(reader, digests[0], len(old)) == old
 
 
+async def test_what_waits_for_a_decision_stays(machine: Machine, collection: Collection) -> None:
+    program = machine.asks()
+    await program.save("offered", LARGE)
+    await machine.seal()
+    program.unlink("offered")
+    await program.save("other", SMALL)
+    await machine.seal()
+    await leave_unneeded(machine, b"nobody needs this")
+    await collection.begin()
+    assert await collection.sweep(collection.marks()) == 1
+    assert program.read("other") == SMALL
+    assert is_there(machine, LARGE)
+
+
 async def test_a_slice_waits_for_who_may_name_anything(machine: Machine, collection: Collection) -> None:
     in_use = machine.filesystem.resources.in_use
     await collection.begin()

@@ -1,10 +1,12 @@
 """Old versions go by the rules of their store; the trees that are kept, and who wrote what is live, stay."""
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from engramfs.errors import NotFound
-from engramfs.history import catalog, log
+from engramfs.history import catalog, log, transplant
 from engramfs.history.collection import Collected, collect
 from engramfs.history.collection.carrier import Alone
 from engramfs.history.repository import Repository
@@ -188,6 +190,16 @@ def test_a_header_that_stayed_alone_is_still_proved(written: Book) -> None:
     )
     [finding] = verify(written.repository).findings
     assert finding.problem == "version 1 does not have its digest: its header was altered"
+
+
+def test_a_backup_of_it_comes_back_whole(written: Book, tmp_path: Path) -> None:
+    keep(written, versions=5)
+    gc(written)
+    with Repository.open(str(tmp_path / "other"), write="the tests") as other:
+        transplant.adopt(written.repository, written.store, other)
+        report = verify(other)
+    assert report.sound, report.findings
+    assert report.versions == 6
 
 
 def test_a_version_that_is_missing_among_the_kept_ones_is_found(written: Book) -> None:

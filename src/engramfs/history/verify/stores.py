@@ -64,7 +64,10 @@ def _check_store(reader: Reader, key: bytes, value: bytes, reporter: Reporter) -
 
 
 def check_feed(engine: Engine, stores: list[Store], reporter: Reporter) -> None:
-    """The feed has versions 1, 2, 3 … of each store in this order, up to its head."""
+    """The feed has versions 1, 2, 3 … of each store in this order, up to its head.
+
+    A store that came out of a backup has those alone that retention had left.
+    """
     names = {store.id: store.name for store in stores}
     newest = dict.fromkeys(names, 0)
 
@@ -76,13 +79,18 @@ def check_feed(engine: Engine, stores: list[Store], reporter: Reporter) -> None:
                 reporter.add("", f"entry {keys.read_u64(key)} of the feed cannot be read ({error})")
                 continue
             if store in names:
-                if number != newest[store] + 1:
+                if number != newest[store] + 1 and not _may_follow(reader, store, newest[store], number):
                     reporter.add(names[store], f"the feed has version {number} after {newest[store]}")
                 newest[store] = number
         if len(rows) < ROWS:
             _check_ends(reader, names, newest, reporter)
 
     in_batches(engine, Table.FEED, b"", b"\xff" * 9, check, reporter.checked)
+
+
+def _may_follow(reader: Reader, store: int, before: int, number: int) -> bool:
+    head = reader.get(Table.HEADS, keys.u32(store))
+    return head is not None and before < number <= _decode_head(head).oldest
 
 
 def _check_ends(reader: Reader, names: dict[int, str], newest: dict[int, int], reporter: Reporter) -> None:
