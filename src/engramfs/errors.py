@@ -15,6 +15,7 @@
     │   ├── ReadOnly            EROFS      exit 5  read_only
     │   ├── TooLarge            EFBIG      exit 5  too_large
     │   ├── Waits               EPERM      exit 5  pending
+    │   ├── HoldsSecret         EPERM      exit 5  secret
     │   └── Archived            EROFS      exit 5  archived
     ├── NoDaemon                ENOTCONN   exit 6  no_daemon
     ├── Unavailable             ENODEV     exit 1  unavailable
@@ -144,6 +145,12 @@ class Waits(Refused):
     """Not refused for good: a person decides, and until then nothing is written."""
 
     code = "pending"
+
+
+class HoldsSecret(Refused):
+    """What was to be written looks like a secret, and the store takes none."""
+
+    code = "secret"
 
 
 class Archived(Refused):

@@ -12,7 +12,18 @@ import subprocess
 import sys
 import tempfile
 
-from tests.bench import collection, crashes, history, peers, report, scale, search_speed, sessions, tools
+from tests.bench import (
+    collection,
+    crashes,
+    history,
+    peers,
+    report,
+    scale,
+    search_speed,
+    secrets_cost,
+    sessions,
+    tools,
+)
 from tests.bench.figures import Figure
 
 TIME_LIMIT = 630  # seconds for everything
@@ -32,7 +43,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--json", default=os.environ.get("ENGRAMFS_BENCH_JSON"), metavar="PATH")
     parser.add_argument("--directory", default=tempfile.gettempdir(), help="on the disk that is measured")
-    groups = "peers, versions, stores, sessions, crashes, history, search, tools or collection"
+    groups = "peers, versions, stores, sessions, crashes, history, search, tools, collection or secrets"
     parser.add_argument("--only", default="", help=groups)
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -86,6 +97,9 @@ def _inside(options: argparse.Namespace) -> int:
             _progress(figures, figure)
     if options.only in ("", "collection"):
         for figure in collection.collections(directory):
+            _progress(figures, figure)
+    if options.only in ("", "secrets"):
+        for figure in secrets_cost.figures(directory):
             _progress(figures, figure)
     made = report.report(figures, versions, directory)
     print("\n" + report.as_text(made), flush=True)

@@ -20,7 +20,8 @@ STATE = "memory/bench/state"  # the store that the agent writes to
 class Daemon:
     """`up` and `down` over one state directory; everything is below `directory`."""
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, *, modules: str = "") -> None:
+        """`modules` is a directory of Python modules that its processes find before others."""
         self.state = f"{directory}/state"
         self.root = f"{directory}/root"
         self.hub = f"{directory}/run/fs"
@@ -34,6 +35,8 @@ class Daemon:
             "ENGRAMFS_RUN": f"{directory}/run",
             "ENGRAMFS_CONFIG": config,
         }
+        if modules:
+            self.environment["PYTHONPATH"] = modules
 
     @property
     def writable(self) -> str:

@@ -16,7 +16,7 @@ from engramfs.history.tree import tree_at, walk
 from engramfs.history.verify import verify
 from engramfs.model.author import Author
 from engramfs.model.entry import ROOT_NODE, Kind
-from engramfs.model.store import Conflicts, Limits, Store
+from engramfs.model.store import Conflicts, Limits, Secrets, Store
 from engramfs.model.transient import TransientNames
 from engramfs.model.version import Change, Version
 from engramfs.storage import blobs
@@ -127,11 +127,23 @@ class Machine:
     # Stores
 
     def create_store(
-        self, name: str = STORE, *, limits: Limits | None = None, conflicts: Conflicts = "keep"
+        self,
+        name: str = STORE,
+        *,
+        limits: Limits | None = None,
+        conflicts: Conflicts = "keep",
+        secrets: Secrets = "flag",
     ) -> None:
         def body(writer: Writer) -> None:
             if catalog.find(writer, name) is None:
-                catalog.create(writer, name, now=1_700_000_000 * 10**9, limits=limits, conflicts=conflicts)
+                catalog.create(
+                    writer,
+                    name,
+                    now=1_700_000_000 * 10**9,
+                    limits=limits,
+                    conflicts=conflicts,
+                    secrets=secrets,
+                )
 
         self.repository.transact(body)
 

@@ -47,7 +47,7 @@ class _Asked(msgspec.Struct):
 @click.option("--author", metavar="TEXT", help="By authors whose name contains TEXT.")
 @click.option("--session", metavar="ID", help="Of the session whose id begins with ID.")
 @click.option("--by", type=click.Choice(["agent", "person", "system"]), help="By such authors.")
-@click.option("--flag", metavar="F", help="With the flag F: concurrent, recovered …")
+@click.option("--flag", metavar="F", help="With the flag F: concurrent, recovered, secret …")
 @click.option("--since", metavar="TIME", help="Not older than a time, or than a duration such as 2d.")
 @click.option("--path", "only_path", metavar="PATH", help="That changed PATH or something below it.")
 @click.option("--follow", is_flag=True, help="The file at PATH under its earlier names as well.")
@@ -64,7 +64,7 @@ def command(invocation: Invocation, /, reference: str, path: str | None, **optio
     sealed from now on (or since --since) are shown, oldest first, until Ctrl-C, or N of them.
     """
     from engramfs.cli.version_printing import VersionPrinter
-    from engramfs.history import catalog
+    from engramfs.history import catalog, hygiene
 
     if options.pop("pending"):
         _print_pending(invocation, reference)
@@ -76,7 +76,14 @@ def command(invocation: Invocation, /, reference: str, path: str | None, **optio
         with repository.engine.reading() as reader:
             store = catalog.named(reader, wanted.store)
             newest = catalog.head(reader, store.id).number
-            printer = VersionPrinter(invocation, store, newest, stat=asked.stat, patch=asked.patch)
+            printer = VersionPrinter(
+                invocation,
+                store,
+                newest,
+                stat=asked.stat,
+                patch=asked.patch,
+                secrets=asked.flag == hygiene.FLAG,
+            )
             if not asked.watch:
                 _print(reader, printer, islice(_found(reader, store, wanted, selection), asked.limit))
         if asked.watch:

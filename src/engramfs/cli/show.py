@@ -58,7 +58,7 @@ def _show_version(
         if number == 0:
             raise NotFound(f"store {store.name} has no version yet; engramfs import makes one")
     one = Selected(log.version(reader, store, number), b"")
-    printer = VersionPrinter(invocation, store, number, stat=stat, patch=patch)
+    printer = VersionPrinter(invocation, store, number, stat=stat, patch=patch, secrets=True)
     if invocation.json:
         invocation.output.document({"store": store.name, **printer.describe(reader, one)})
     else:

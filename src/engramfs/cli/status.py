@@ -33,9 +33,12 @@ def _print(output: Output, status: dict[str, Any]) -> None:
     output.line(("mount   ", "cyan"), str(status["mount"]))
     size = format_size(journal["bytes"])
     output.line(("journal ", "cyan"), f"{journal['records']} records not sealed yet, {size}")
-    for title in ("sessions", "batches", "pending", "failures"):
+    for notice in status["notices"]:
+        output.line(("notice  ", "yellow"), str(notice))
+    for title in ("sessions", "batches", "pending", "secrets", "failures"):
         rows = status[title]
-        output.line((f"{title:<8}", "red" if title == "failures" and rows else "cyan"), str(len(rows)))
+        alarming = rows and title in ("secrets", "failures")
+        output.line((f"{title:<8}", "red" if alarming else "cyan"), str(len(rows)))
         if rows:
             _print_rows(output, rows, _SESSION_COLUMNS if title == "sessions" else None)
 

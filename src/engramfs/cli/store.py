@@ -30,6 +30,9 @@ def limit_options(function: Callable[..., None]) -> Callable[..., None]:
     A version stays while either of the two rules of `gc` keeps it; without a rule all stay.
     """
     for option in (
+        click.option(
+            "--secrets", type=click.Choice(["flag", "refuse"]), help="On writes that look like a secret."
+        ),
         click.option("--conflicts", type=click.Choice(["keep", "refuse"]), help="On concurrent writes."),
         click.option("--keep-versions", type=_COUNT, metavar="N", help="gc keeps the newest N versions."),
         click.option("--keep-days", type=_COUNT, metavar="N", help="gc keeps the versions of N days."),

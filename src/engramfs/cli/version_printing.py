@@ -6,12 +6,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from engramfs.cli.invocation import Invocation
 from engramfs.cli.patches import document, print_patch, print_stat
-from engramfs.cli.versions import print_line, print_redactions, print_version
+from engramfs.cli.versions import print_line, print_redactions, print_secrets, print_version
 from engramfs.errors import NotFound
-from engramfs.history import log
+from engramfs.history import hygiene, log
 from engramfs.history.between import of_version
 from engramfs.history.patch import content_of
 from engramfs.history.redaction import redactions
@@ -27,8 +28,17 @@ class VersionPrinter:
     """Prints versions of one store; `newest` says how wide a number may be."""
 
     def __init__(
-        self, invocation: Invocation, store: "Store", newest: int, *, stat: bool = False, patch: bool = False
+        self,
+        invocation: Invocation,
+        store: "Store",
+        newest: int,
+        *,
+        stat: bool = False,
+        patch: bool = False,
+        secrets: bool = False,
     ) -> None:
+        """With `secrets`, a flagged version is printed with where they are, never with what they are."""
+        self._secrets = secrets
         self._output = invocation.output
         self._store = store
         self._width = len(str(newest))
@@ -41,6 +51,7 @@ class VersionPrinter:
         changes = log.changes(reader, self._store.id, one.version.number)
         touching = (change for change in changes if log.touches(change, one.path))
         print_line(self._output, one.version, touching, self._width)
+        print_secrets(self._output, self._found_secrets(reader, one))
         self.print_differences(reader, one)
 
     def print_version(self, reader: "Reader", one: "Selected") -> None:
@@ -50,7 +61,13 @@ class VersionPrinter:
             self._output, self._store.name, one.version, log.changes(reader, self._store.id, number)
         )
         print_redactions(self._output, redactions(reader, self._store.id, number))
+        print_secrets(self._output, self._found_secrets(reader, one))
         self.print_differences(reader, one)
+
+    def _found_secrets(self, reader: "Reader", one: "Selected") -> "list[hygiene.FoundAt]":
+        if not self._secrets or hygiene.FLAG not in one.version.flags:
+            return []
+        return hygiene.of_version(reader, self._store, one.version.number)
 
     def print_differences(self, reader: "Reader", one: "Selected") -> None:
         """The summary, or the patch, when it was asked for."""
@@ -75,6 +92,8 @@ class VersionPrinter:
     def describe(self, reader: "Reader", one: "Selected") -> dict[str, Any]:
         """A version as JSON: with `differences`, if the summary or the patch was asked for."""
         described = log.describe(one.version, log.changes(reader, self._store.id, one.version.number))
+        if self._secrets and hygiene.FLAG in one.version.flags:
+            described["secrets"] = [msgspec.structs.asdict(each) for each in self._found_secrets(reader, one)]
         if self._stat or self._patch:
             try:
                 found = self._differences(reader, one)

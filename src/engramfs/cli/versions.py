@@ -11,6 +11,7 @@ from engramfs.model.quantities import format_size
 from engramfs.model.version import Change, ChangeKind
 
 if TYPE_CHECKING:
+    from engramfs.history.hygiene import FoundAt
     from engramfs.model.author import Author
     from engramfs.model.redaction import Redaction
     from engramfs.model.version import Version
@@ -95,6 +96,12 @@ def print_redactions(output: Output, redactions: "Iterable[Redaction]") -> None:
             f"{local_time(redaction.time)} by {redaction.author.label()}, {count}:",
             redaction.reason,
         )
+
+
+def print_secrets(output: Output, found: "Iterable[FoundAt]") -> None:
+    """Where a version looks like it holds secrets, and of which kind; never the secret."""
+    for each in found:
+        output.line(("secret  ", "red"), f"{each.path}:{each.line}", (each.kind, "bright_black"))
 
 
 def path_of(change: Change) -> str:

@@ -17,6 +17,7 @@ class StoreInfo(msgspec.Struct, frozen=True):
     max_file_size: int
     quota: int
     conflicts: str
+    secrets: str
     created: str
     archived: bool
 

@@ -13,6 +13,7 @@ import trio
 from engramfs import telemetry
 from engramfs.daemon.config import Config
 from engramfs.errors import StorageError
+from engramfs.history import hygiene
 from engramfs.history.repository import Repository
 from engramfs.model.transient import TransientNames
 from engramfs.storage.journal import Journal
@@ -75,6 +76,8 @@ def opened(
         )
         writer.on_trouble = lambda what: resources.failed("", what)
         report(resources, found)
+        if not hygiene.is_available():
+            telemetry.logger("worker").info(hygiene.MISSING)
         yield Open(repository, Filesystem(resources, numbers, resumed=take_over), writer)
 
 

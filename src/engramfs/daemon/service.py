@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Protocol
 
+import msgspec
 import trio
 
 from engramfs.daemon import deploying, stores
@@ -30,7 +31,7 @@ from engramfs.daemon.session_methods import SessionMethods
 from engramfs.daemon.sessions import Sessions, graft_store, remove_store
 from engramfs.daemon.switching import Settled
 from engramfs.errors import EngramError, StorageError, UsageError
-from engramfs.history import importing
+from engramfs.history import hygiene, importing
 from engramfs.history.commit import Commit
 from engramfs.history.importing import Gathered
 from engramfs.history.repository import Repository
@@ -47,6 +48,7 @@ _SETTINGS = (
     "max_file_size",
     "quota",
     "conflicts",
+    "secrets",
     "keep_days",
     "keep_versions",
 )
@@ -139,12 +141,22 @@ class Service:
             "sessions": await self._session_methods.documents(),
             "batches": batches,
             "pending": self._pending_methods.waiting(),
+            "secrets": self._secrets(),
             "journal": {"records": resources.journal.records, "bytes": resources.journal.size},
             "failures": [
                 {"time": format_time(failure.time), "store": failure.store, "what": failure.what}
                 for failure in resources.failures
             ],
+            "notices": [] if hygiene.is_available() else [hygiene.MISSING],
         }
+
+    def _secrets(self) -> list[dict[str, object]]:
+        """The newest versions that look like they hold one, and how many of their files do."""
+        with self._repository.engine.reading() as reader:
+            return [
+                msgspec.structs.asdict(each) | {"time": format_time(each.time)}
+                for each in hygiene.newest(reader)
+            ]
 
     async def barrier(self, params: Parameters, peer: Peer, notify: Notify) -> object:
         """Seal what is open, and answer when it is in the log."""

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from engramfs.errors import UsageError
-from engramfs.history import catalog
+from engramfs.history import catalog, hygiene
 from engramfs.history.repository import Repository
-from engramfs.model.store import Conflicts, Head, Limits, Retention, Store
+from engramfs.model.store import Conflicts, Head, Limits, Retention, Secrets, Store
 from engramfs.model.times import format_time
 from engramfs.storage.protocol import Reader, Writer
 
@@ -30,14 +30,25 @@ def create(
     conflicts: Conflicts = "keep",
     keep_days: int | None = None,
     keep_versions: int | None = None,
+    secrets: Secrets = "flag",
 ) -> Document:
-    """A new store. Raises `InvalidName`, `AlreadyExists`, and `UsageError` for impossible limits."""
+    """A new store. Raises `InvalidName`, `AlreadyExists`, and `UsageError` for impossible limits.
+
+    Raises `Unavailable` where secrets are to be refused and the extra that tells them is not installed.
+    """
+    _check_secrets(secrets)
     limits = _changed(defaults, max_file_size, quota)
     retention = _retention(Retention(), keep_days, keep_versions)
 
     def body(writer: Writer) -> Document:
         store = catalog.create(
-            writer, name, now=now, description=description, limits=limits, conflicts=conflicts
+            writer,
+            name,
+            now=now,
+            description=description,
+            limits=limits,
+            conflicts=conflicts,
+            secrets=secrets,
         )
         store = msgspec.structs.replace(store, retention=retention)
         catalog.put(writer, store)
@@ -56,8 +67,10 @@ def change(
     conflicts: Conflicts | None = None,
     keep_days: int | None = None,
     keep_versions: int | None = None,
+    secrets: Secrets | None = None,
 ) -> Document:
-    """Set what is not None. Raises `NotFound` and `UsageError`."""
+    """Set what is not None. Raises `NotFound` and `UsageError`, and `Unavailable` as `create` does."""
+    _check_secrets(secrets)
 
     def body(writer: Writer) -> Document:
         store = catalog.named(writer, name)
@@ -67,6 +80,7 @@ def change(
             limits=catalog.check_limits(_changed(store.limits, max_file_size, quota)),
             conflicts=conflicts or store.conflicts,
             retention=_retention(store.retention, keep_days, keep_versions),
+            secrets=secrets or store.secrets,
         )
         catalog.put(writer, store)
         return _document(writer, store)
@@ -95,6 +109,13 @@ def delete(repository: Repository, *, name: str) -> Document:
         return document
 
     return repository.transact(body)
+
+
+def _check_secrets(secrets: Secrets | None) -> None:
+    if secrets not in (None, "flag", "refuse"):
+        raise UsageError(f"secrets is {secrets!r}; it must be flag or refuse")
+    if secrets == "refuse":
+        hygiene.require()
 
 
 def _changed(limits: Limits, max_file_size: int | None, quota: int | None) -> Limits:
@@ -130,6 +151,7 @@ def describe(store: Store, head: Head) -> Document:
         "conflicts": store.conflicts,
         "keep_days": store.retention.keep_days,
         "keep_versions": store.retention.keep_versions,
+        "secrets": store.secrets,
         "created": format_time(store.created),
         "archived": store.archived,
     }

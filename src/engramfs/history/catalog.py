@@ -11,7 +11,7 @@ import msgspec
 from engramfs.errors import AlreadyExists, Archived, Corrupt, NotFound, UsageError
 from engramfs.history.residue import leave_residue
 from engramfs.model.names import check_store_name, kind_of
-from engramfs.model.store import Conflicts, Head, Limits, Store
+from engramfs.model.store import Conflicts, Head, Limits, Secrets, Store
 from engramfs.storage import keys
 from engramfs.storage.protocol import Reader, Table, Writer
 
@@ -28,6 +28,7 @@ def create(
     description: str = "",
     limits: Limits | None = None,
     conflicts: Conflicts = "keep",
+    secrets: Secrets = "flag",
     owner: str = "",
 ) -> Store:
     """A new, empty store. Raises `InvalidName`, and `AlreadyExists` for a name that is taken.
@@ -48,6 +49,7 @@ def create(
         conflicts=conflicts,
         created=now,
         owner=owner,
+        secrets=secrets,
     )
     writer.put(Table.NAMES, name.encode(), keys.u32(identifier))
     put(writer, store)

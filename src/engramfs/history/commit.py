@@ -6,7 +6,7 @@ Everything that makes a version, whether a sealed batch, an import or a restore,
 
 import msgspec
 
-from engramfs.history import catalog
+from engramfs.history import catalog, hygiene
 from engramfs.model.author import Author
 from engramfs.model.entry import Entry
 from engramfs.model.store import Head
@@ -52,6 +52,7 @@ class Commit(msgspec.Struct, frozen=True):
 def apply(writer: Writer, commit: Commit, *, tombstones: bool = False) -> Version | None:
     """Write `commit` into the log; the version that it became, or None when nothing changed.
 
+    What looks like a secret in what it writes makes the version one with the flag `secret`.
     With `tombstones`, `live` says of a name that it is gone: in a fork, where the base may have it.
     A version is never earlier than the one before it, so a time finds a version by binary search: while a
     clock that was set back catches up, versions have equal times.
@@ -59,8 +60,13 @@ def apply(writer: Writer, commit: Commit, *, tombstones: bool = False) -> Versio
     head = catalog.head(writer, commit.store)
     for digest, content in commit.contents.items():
         blobs.put_bytes(writer, digest, content)
+    secrets = sum(1 for _ in hygiene.files_with_secrets(writer, commit.changes, commit.contents))
+    if secrets:
+        commit = msgspec.structs.replace(commit, flags=tuple(sorted({*commit.flags, hygiene.FLAG})))
     version = _put_version(writer, commit, head) if commit.changes else None
     number = version.number if version else head.number
+    if secrets:
+        hygiene.note(writer, commit.store, number, secrets)
     for row in commit.rows:
         _put_row(writer, commit.store, row, version, tombstones=tombstones)
         if row.entry is not None and row.entry.digest and row.entry.digest not in commit.contents:

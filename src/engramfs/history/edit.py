@@ -10,6 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from engramfs.errors import AlreadyExists, Conflict, NotFound, NotUnique, Stale, TooLarge, UsageError
+from engramfs.history import hygiene
 from engramfs.history.commit import Commit
 from engramfs.history.working_tree import Name, WorkingTree
 from engramfs.model.author import Author
@@ -65,7 +66,8 @@ def plan(
 
     `held` and `first_node` are as `WorkingTree` has them. Raises `UsageError` for a path or text that cannot
     be, `NotFound`, `AlreadyExists`, `Stale`, `NotUnique`, `TooLarge`, `Busy` for a file that a mount has just
-    created and not closed, `Conflict` for a link or directory where a file should be, and `QuotaExceeded`.
+    created and not closed, `Conflict` for a link or directory where a file should be, `QuotaExceeded`, and
+    `HoldsSecret` where the store refuses what looks like one.
     """
     limits = limits or EditLimits()
     if not edits:
@@ -105,6 +107,7 @@ class _Editor:
     def __init__(self, tree: WorkingTree, store: Store, limits: EditLimits) -> None:
         self.tree = tree
         self._max_file_size = min(limits.max_file_size, store.limits.max_file_size)
+        self._refuses_secrets = store.secrets == "refuse"
 
     def apply(self, edit: FileEdit) -> EditedFile:
         path = checked_path(edit.path)
@@ -159,7 +162,7 @@ class _Editor:
     def _create(self, path: bytes, place: _Place, content: str) -> EditedFile:
         if place.entry is not None:
             raise AlreadyExists(f"{printable(path)} exists; use overwrite, append or edit to change it")
-        data = self._within_limit(path, _bytes(content))
+        data = self._allowed(path, _bytes(content))
         parent = place.parent or self._make_above(path)
         entry = self.tree.make_file(parent, place.name, data)
         return EditedFile(printable(path), entry.digest.hex())
@@ -173,7 +176,7 @@ class _Editor:
 
     def _fill(self, path: bytes, place: _Place, content: bytes) -> EditedFile:
         entry = _file(path, place)
-        entry = self.tree.fill(place.parent, place.name, entry, self._within_limit(path, content))
+        entry = self.tree.fill(place.parent, place.name, entry, self._allowed(path, content))
         return EditedFile(printable(path), entry.digest.hex())
 
     def _replaced(self, path: bytes, place: _Place, edit: Edit) -> bytes:
@@ -210,12 +213,14 @@ class _Editor:
         self.tree.rename(place.parent, place.name, place.entry, parent, there.name)
         return EditedFile(new_path, place.entry.digest.hex() or None)
 
-    def _within_limit(self, path: bytes, content: bytes) -> bytes:
+    def _allowed(self, path: bytes, content: bytes) -> bytes:
         if len(content) > self._max_file_size:
             raise TooLarge(
                 f"{printable(path)} would have {format_size(len(content))}, over the limit of "
                 f"{format_size(self._max_file_size)}; split it into several files"
             )
+        if self._refuses_secrets:
+            hygiene.check(printable(path), content)
         return content
 
 

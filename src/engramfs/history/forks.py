@@ -43,9 +43,9 @@ def create(writer: Writer, base: Store, now: int, owner: str) -> Store:
 
 
 def as_base(reader: Reader, fork: Store) -> Store:
-    """The fork with what it takes over from its base: limits, and whether it is archived."""
+    """The fork with what it takes over from its base: limits, whether it is archived, and what of secrets."""
     base = catalog.get(reader, fork.base)
-    return replace(fork, limits=base.limits, archived=base.archived)
+    return replace(fork, limits=base.limits, archived=base.archived, secrets=base.secrets)
 
 
 def apply(writer: Writer, planned: Commit, base: int) -> Version | None:

@@ -9,6 +9,7 @@ longest here is a row of `history`: 4 + 5 + 255 + 1 + 8 = 273.
               b"next_feed"                     → u64
               b"collected"                     → u64, nanoseconds since 1970: the end of the last collection
               b"residue"                       → 8 bytes, new with each removal; until the file is wiped
+              b"secrets"                       → see `engramfs.history.hygiene.newest`
     stores    store u32                        → Store
     names     name, UTF-8                      → store u32
     heads     store u32                        → Head
@@ -70,6 +71,7 @@ NEXT_STORE_KEY = b"next_store"
 NEXT_FEED_KEY = b"next_feed"
 COLLECTED_KEY = b"collected"
 RESIDUE_KEY = b"residue"
+SECRETS_KEY = b"secrets"
 TOMBSTONE = b""
 UNWORTHY = b"-"
 CHANGES_PER_PART = 256

@@ -19,6 +19,7 @@ import trio
 
 from engramfs.errors import Archived, StorageError
 from engramfs.history import commit as commits
+from engramfs.history import hygiene
 from engramfs.history.changes import Name
 from engramfs.history.commit import Commit
 from engramfs.model.author import Author
@@ -37,6 +38,7 @@ from engramfs.vfs.held_still import HeldStill
 from engramfs.vfs.messages import WaitingMessages
 from engramfs.vfs.node import Node, Place
 from engramfs.vfs.orphans import Orphans
+from engramfs.vfs.recent import Recent
 from engramfs.vfs.resources import Resources
 from engramfs.vfs.restating import Stated, restate
 from engramfs.vfs.store_tree import StoreTree
@@ -69,7 +71,7 @@ class LiveStore:
         self.messages = WaitingMessages()  # for versions to come
         self.coming: list[Cut] = []  # handed to the log writer, not written yet
         self.offers: list[trio.Event] = []  # refused contents on their way to be pending
-        self.recent: list[str] = []  # refusals and conflicts, newest last, for `.versions/status`
+        self.recent = Recent()  # refusals and conflicts
         self.dirty = DirtySpools(resources.unrecorded)
         self.removed_by: dict[int, int] = {}  # node that may be open → the view that took its last name
         self.orphans = Orphans(resources.spool_path, store.id)
@@ -294,6 +296,8 @@ class LiveStore:
     def adopt_head(self, version: Version) -> None:
         """A version of this store is in the log."""
         self.head = replace(self.head, number=version.number, digest=version.digest)
+        if hygiene.FLAG in version.flags:
+            self.recent.add(hygiene.said_of(self.store.name, version.number))
 
     def _clean_up(self, cut: Cut) -> None:
         """Drop nodes that went for good."""
@@ -397,11 +401,8 @@ class LiveStore:
 
     def remember(self, what: str) -> None:
         """Keep a refusal or conflict for `status` and `.versions/status`; one that goes on, once."""
-        if self.recent and self.recent[-1].partition(" ")[2] == what:
-            return
-        self.recent.append(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {what}")
-        del self.recent[:-20]
-        self.resources.failed(self.store.name, what)
+        if self.recent.add(what):
+            self.resources.failed(self.store.name, what)
 
     def tell(self, operation: Operation, origin: int, relinked: Iterable[Node] = ()) -> None:
         """Let the other views drop what the kernel cached: of the names, and of nodes with more or fewer."""

@@ -34,6 +34,7 @@ from engramfs.vfs.held_still import HeldStill
 from engramfs.vfs.node import Node
 from engramfs.vfs.open_file import OpenFile
 from engramfs.vfs.refused_contents import RefusedContents
+from engramfs.vfs.refused_secrets import RefusedSecrets
 from engramfs.vfs.spool import Spool
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Recorder:
         self._view = view
         self._store = view.store
         self._refused = RefusedContents(view)
+        self._secrets = RefusedSecrets(view)
 
     # Changing bytes
 
@@ -150,7 +152,8 @@ class Recorder:
     async def record(self, file: OpenFile) -> None:
         """A descriptor was closed or synced: record the content, unless nothing changed.
 
-        Raises `Stale` where the store refuses to overwrite what another author recorded since.
+        Raises `Stale` where the store refuses to overwrite what another author recorded since, and
+        `HoldsSecret` where it refuses what looks like one.
         """
         while file.frozen is not None:
             await file.thawed()
@@ -166,7 +169,9 @@ class Recorder:
         spool = self._merge_append(file, spool) or spool
         if spool.size <= INLINE:
             content = spool.read(0, spool.size)
-            self._settle(file, spool, hashlib.sha256(content).digest(), content)
+            digest = hashlib.sha256(content).digest()
+            self._secrets.check(file, spool, digest, content)
+            self._settle(file, spool, digest, content)
         else:
             await self._record_large(file, spool)
 
@@ -186,6 +191,7 @@ class Recorder:
             return
         content = b"".join(spool.pieces())
         digest = hashlib.sha256(content).digest()
+        self._secrets.check(file, spool, digest, content)
         path = printable(self._store.tree.path_of(node))
         said = f"{path} was closed after another author removed or replaced it"
         self._refused.offer(file, spool, digest, content, said)
@@ -199,6 +205,7 @@ class Recorder:
                 digest = await trio.to_thread.run_sync(spool.digest)
                 held.enter_context(self._store.resources.in_use.holding(digest))
                 if digest != node.entry.digest:
+                    await self._secrets.check_large(file, spool)
                     await writer.run(partial(_put_blob, digest=digest, spool=spool))
                 self._view.check_open()
                 if not node.places or file.spool is not spool:

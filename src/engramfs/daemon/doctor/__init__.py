@@ -9,7 +9,7 @@ stale_mounts   mounts whose daemon is dead
 running        run directory, keeper, worker, what failed
 state          schema, lock, journal, what was left behind, the log's size, the clock
 disk           space, the kind of filesystem, whether fsync reaches a disk
-settings       the configuration file
+settings       the configuration file, and whether secrets are looked for
 
 Nothing is changed, and no mounted filesystem of ours is touched but by a helper with a time limit.
 """
@@ -33,6 +33,7 @@ CHECKS: dict[str, Check] = {
     "mounts": limits.check_mounts,
     "stale mounts": stale_mounts.check_stale_mounts,
     "configuration": settings.check_configuration,
+    "secrets": settings.check_secrets,
     "run directory": running.check_run_directory,
     "daemon": running.check_daemon,
     "failures": running.check_failures,

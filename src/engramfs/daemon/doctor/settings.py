@@ -1,12 +1,13 @@
-"""The configuration file."""
+"""The configuration file, and what it needs installed."""
 
 import os
 from collections.abc import Iterator
 
 from engramfs.daemon.config import load
-from engramfs.daemon.doctor.finding import Finding, ok, problem
+from engramfs.daemon.doctor.finding import Finding, note, ok, problem
 from engramfs.daemon.doctor.installation import Installation
 from engramfs.errors import ConfigurationError
+from engramfs.history import hygiene
 
 
 def check_configuration(installation: Installation) -> Iterator[Finding]:
@@ -20,3 +21,14 @@ def check_configuration(installation: Installation) -> Iterator[Finding]:
         yield ok(f"{locations.config} is understood")
     else:
         yield ok(f"there is no {locations.config}; the defaults hold")
+
+
+def check_secrets(_installation: Installation) -> Iterator[Finding]:
+    if hygiene.is_available():
+        yield ok("what is written is looked through for secrets")
+    else:
+        yield note(
+            "the extra [secrets] is not installed",
+            "no version gets the flag secret, and no store can be told to refuse secrets",
+            "pip install 'engramfs[secrets]'",
+        )

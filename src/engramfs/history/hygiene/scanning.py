@@ -1,0 +1,117 @@
+"""What looks like a secret in a content, in a commit that is about to be a version, and in a version.
+
+Looked at is the first MiB of each text, and of one version 64 MiB at most. It needs the GIL, so a thread
+that scans much pauses now and then, for the event loop's sake.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from engramfs.errors import Corrupt, Redacted
+from engramfs.history import log
+from engramfs.history.hygiene.candidates import candidates
+from engramfs.history.hygiene.detectors import is_available, kinds_in
+from engramfs.model.entry import EMPTY_DIGEST, Kind
+from engramfs.model.names import printable
+from engramfs.model.store import Store
+from engramfs.model.version import Change, ChangeKind
+from engramfs.storage import blobs
+from engramfs.storage.protocol import Reader
+
+FLAG = "secret"
+LOOKED_AT = blobs.PART  # bytes of one content
+_OF_A_VERSION = 64 << 20  # bytes of all contents of one version
+_BINARY = 8192  # bytes; what has a NUL in the first of them is no text
+_BEFORE, _AFTER = 200, 2000  # bytes around a candidate that are shown to the detectors, of its line
+_BETWEEN_PAUSES, _PAUSE = 64 << 10, 20e-6  # bytes, seconds
+
+
+class Found(msgspec.Struct, frozen=True):
+    """Where something looks like a secret, and like which kind; never the secret."""
+
+    line: int  # 1, 2, 3 …
+    kind: str
+
+
+class FoundAt(msgspec.Struct, frozen=True):
+    """The same in a file of a version."""
+
+    path: str
+    line: int
+    kind: str
+
+
+def find(content: bytes) -> list[Found]:
+    """What looks like a secret in a content, by line. Nothing without the library."""
+    if not is_available():
+        return []
+    text = content[:LOOKED_AT]
+    places = candidates(text)
+    if not places or text.find(b"\0", 0, _BINARY) >= 0:
+        return []
+    found: set[tuple[int, str]] = set()
+    for at in places:
+        start = max(text.rfind(b"\n", 0, at) + 1, at - _BEFORE)
+        end = text.find(b"\n", at, at + _AFTER)
+        line = text[start : end if end >= 0 else at + _AFTER].decode("utf-8", "replace")
+        if kinds := list(kinds_in(line)):
+            number = text.count(b"\n", 0, at) + 1
+            found.update((number, kind) for kind in kinds)
+    return [Found(*each) for each in sorted(found)]
+
+
+def files_with_secrets(
+    reader: Reader, changes: Iterable[Change], contents: Mapping[bytes, bytes]
+) -> Iterator[tuple[Change, list[Found]]]:
+    """The changes by which something that looks like a secret is written.
+
+    `contents` are those that are not blobs yet.
+    """
+    if not is_available():
+        return
+    left, since_pause = _OF_A_VERSION, 0
+    known: dict[bytes, list[Found]] = {}
+    for change in changes:
+        if not _writes_content(change) or left <= 0:
+            continue
+        if change.digest not in known:
+            content = contents.get(change.digest)
+            content = _beginning(reader, change.digest) if content is None else content
+            known[change.digest] = find(content)
+            size = min(len(content), LOOKED_AT)
+            left, since_pause = left - size, since_pause + size
+            if since_pause >= _BETWEEN_PAUSES:
+                time.sleep(_PAUSE)
+                since_pause = 0
+        if known[change.digest]:
+            yield change, known[change.digest]
+
+
+def _writes_content(change: Change) -> bool:
+    if change.op is ChangeKind.DELETED or change.kind is not Kind.FILE or change.is_redacted:
+        return False
+    return bool(change.digest) and change.digest not in (EMPTY_DIGEST, change.from_digest)
+
+
+def _beginning(reader: Reader, digest: bytes) -> bytes:
+    """The part of a blob that is looked at; nothing where the content is gone, which others report."""
+    try:
+        return blobs.part(reader, digest, 0)
+    except (Corrupt, Redacted):
+        return b""
+
+
+def said_of(store: str, number: int) -> str:
+    """What is said of a version with the flag."""
+    return f"version {number} looks like it holds a secret; engramfs log {store} --flag {FLAG} says where"
+
+
+def of_version(reader: Reader, store: Store, number: int) -> list[FoundAt]:
+    """What looks like a secret in what a version wrote, as far as it is still there."""
+    return [
+        FoundAt(printable(change.path), each.line, each.kind)
+        for change, found in files_with_secrets(reader, log.changes(reader, store.id, number), {})
+        for each in found
+    ]

@@ -1,0 +1,52 @@
+"""What looks like a secret does not become the file, where the store refuses that: nothing of it is kept.
+
+Neither the log nor the journal gets it, nor a pending version. The file is what it was before.
+"""
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from engramfs.history import hygiene
+from engramfs.model.names import printable
+from engramfs.vfs.fork import Fork
+from engramfs.vfs.open_file import OpenFile
+from engramfs.vfs.spool import Spool
+
+if TYPE_CHECKING:
+    from engramfs.vfs.writable_view import WritableView
+
+
+class RefusedSecrets:
+    """Those of one writable view. What is checked is about to be recorded."""
+
+    def __init__(self, view: "WritableView") -> None:
+        self._view = view
+        self._store = view.store
+
+    @property
+    def _is_on(self) -> bool:
+        store = self._store.below if isinstance(self._store, Fork) else self._store
+        return store.store.secrets == "refuse"
+
+    def check(self, file: OpenFile, spool: Spool, digest: bytes, content: bytes) -> None:
+        """Of a content in memory. Raises `HoldsSecret`."""
+        if self._is_on and digest != file.node.entry.digest:
+            self._refuse_if(hygiene.objection(content), file, spool)
+
+    async def check_large(self, file: OpenFile, spool: Spool) -> None:
+        """Of one in the spool; in a thread. Raises `HoldsSecret`."""
+        if self._is_on:
+            beginning = spool.read(0, hygiene.LOOKED_AT)
+            objection = await trio.to_thread.run_sync(hygiene.objection, beginning)
+            self._refuse_if(objection, file, spool)
+
+    def _refuse_if(self, objection: hygiene.Objection | None, file: OpenFile, spool: Spool) -> None:
+        if objection is None:
+            return
+        error = objection.to(printable(self._store.tree.path_of(file.node)))
+        self._store.remember(error.message)
+        self._store.dirty.discard(spool)
+        spool.refuse()
+        self._view.pages_are_void(file.node.id)
+        raise error

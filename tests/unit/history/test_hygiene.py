@@ -1,0 +1,113 @@
+"""What looks like a secret is found by its form, and what agents write every day is not taken for one.
+
+The secrets here are put together from parts, so that no scanner of repositories takes this file for a leak.
+"""
+
+import base64
+import hashlib
+import json
+import random
+import subprocess
+import sys
+import uuid
+
+import pytest
+
+from engramfs.errors import HoldsSecret
+from engramfs.history import hygiene
+
+
+def made(alphabet: str, length: int) -> str:
+    return "".join(random.Random(length).choices(alphabet, k=length))
+
+
+def in_base64(seed: int, size: int) -> str:
+    return base64.b64encode(random.Random(seed).randbytes(size)).decode()
+
+
+UPPER, LOWER, DIGITS = "ABCDEFGHJKLMNPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz", "0123456789"
+MIXED = UPPER + LOWER + DIGITS
+HEADER = base64.urlsafe_b64encode(json.dumps({"alg": "HS256", "typ": "JWT"}).encode()).decode().rstrip("=")
+PAYLOAD = base64.urlsafe_b64encode(json.dumps({"sub": "ann", "iat": 151623902}).encode()).decode().rstrip("=")
+
+SECRETS = {
+    "AWS Access Key": "AKIA" + made(UPPER + DIGITS, 16),
+    "AWS Secret Key": "aws_secret_access_key = " + made(MIXED, 40),
+    "Private Key": "-----BEGIN OPENSSH " + "PRIVATE KEY-----",
+    "GitHub Token": "ghp_" + made(MIXED, 36),
+    "GitLab Token": "glpat-" + made(MIXED, 20),
+    "Slack Token": "xoxb-" + "123456789012-" + made(LOWER + DIGITS, 24),
+    "Stripe Access Key": "sk_live_" + made(MIXED, 24),
+    "JSON Web Token": f"{HEADER}.{PAYLOAD}." + made(MIXED, 43),
+    "Basic Auth Credentials": "postgres://admin:" + "hunter2x9" + "@db.internal:5432/app",
+    "SendGrid API Key": "SG." + made(MIXED, 22) + "." + made(MIXED, 43),
+    "Anthropic Key": "sk-ant-" + "api03-" + made(MIXED, 93) + "AA",
+    "OpenAI Key": "sk-" + "proj-" + made(MIXED, 60),
+    "Google API Key": "AIza" + made(MIXED, 35),
+    "NPM tokens": "//registry.npmjs.org/:_authToken=" + "npm_" + made(MIXED, 36),
+    "Azure Storage Account access key": "AccountKey=" + made(MIXED, 86) + "==",
+}
+
+
+@pytest.mark.parametrize("kind", SECRETS)
+@pytest.mark.parametrize("shape", ["{}", "It is {} for now.", '{{"note": "line\\n{}"}}', "- token: `{}`"])
+def test_each_kind_is_found_wherever_it_stands(kind: str, shape: str) -> None:
+    text = "# Notes\n\nOn Monday.\n" + shape.format(SECRETS[kind]) + "\nThe end.\n"
+    assert (4, kind) in [(found.line, found.kind) for found in hygiene.find(text.encode())]
+
+
+def test_a_secret_deep_in_a_large_file_is_found_with_its_line() -> None:
+    text = "an ordinary line of notes\n" * 20_000 + SECRETS["GitHub Token"] + "\n"
+    assert [(found.line, found.kind) for found in hygiene.find(text.encode())] == [(20_001, "GitHub Token")]
+
+
+ORDINARY = {
+    "git hashes": "\n".join(hashlib.sha1(bytes([n])).hexdigest() for n in range(200)),
+    "sha256 digests": "\n".join(hashlib.sha256(bytes([n])).hexdigest() for n in range(200)),
+    "uuids": "\n".join(str(uuid.UUID(bytes=random.Random(n).randbytes(16))) for n in range(200)),
+    "a base64 image": "data:image/png;base64,"
+    + base64.b64encode(random.Random(1).randbytes(100_000)).decode(),
+    "wrapped base64": base64.encodebytes(random.Random(2).randbytes(100_000)).decode(),
+    "words about secrets": (
+        "The password is kept in the vault. Ask Ann for the API key; the token expires on Friday.\n"
+        "password: see 1Password\nsecret = None\napi_key = os.environ['API_KEY']\nBearer <token>\n"
+    ),
+    "addresses": "https://example.org/a/b?c=d#e ssh://git@github.com:22/x http://localhost:8080/@ann\n",
+    "placeholders": "postgres://user:password@host/db https://<user>:<password>@host http://u:${PASS}@h\n",
+    "identifiers": "sk-learn-compatible-estimator-with-a-long-name some_very_long_function_name_in_python\n",
+    "rules": "-" * 80 + "\n" + "=" * 80 + "\n" + "|" + "---|" * 30,
+    "Chinese": "密码保存在保险库里，请不要写在这里。\n" * 50,
+    "a lock file": '"integrity": "sha512-'
+    + base64.b64encode(random.Random(3).randbytes(64)).decode()
+    + '"\n',
+}
+
+
+@pytest.mark.parametrize("what", ORDINARY)
+def test_ordinary_notes_hold_none(what: str) -> None:
+    assert hygiene.find(ORDINARY[what].encode()) == []
+
+
+def test_a_file_that_is_no_text_is_not_looked_at() -> None:
+    assert hygiene.find(b"\0" + SECRETS["GitHub Token"].encode()) == []
+
+
+def test_a_refusal_says_where_and_what_kind_and_never_the_secret() -> None:
+    secret = SECRETS["GitHub Token"]
+    with pytest.raises(HoldsSecret) as raised:
+        hygiene.check("notes/deploy.md", f"first\n{secret}\n".encode())
+    assert raised.value.message == (
+        "refused to write notes/deploy.md: line 2 looks like a secret (GitHub Token); "
+        "write where it is kept instead"
+    )
+    assert secret not in repr(raised.value.details)
+
+
+def test_the_library_is_loaded_only_when_there_is_something_to_ask_it() -> None:
+    program = """
+import sys
+from engramfs.history import hygiene
+assert hygiene.find(b"an ordinary note of an ordinary day\\n" * 1000) == []
+assert "detect_secrets" not in sys.modules, "loaded for nothing"
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=30)
