@@ -39,6 +39,7 @@ def test_a_store_is_created_listed_described_changed_and_deleted(engramfs: Comma
         "max_file_size": 4096,
         "quota": 1 << 30,
         "conflicts": "keep",
+        "secrets": "flag",
         "keep_days": 0,
         "keep_versions": 0,
         "archived": False,
