@@ -84,6 +84,28 @@ def test_an_upgrade_interrupts_no_clone(daemon: Daemon, tmp_path: Path) -> None:
     daemon.inside.shell(f"git -C {copy} fsck --strict && diff -r -x .git {source} {copy}")
 
 
+@pytest.mark.soak
+def test_ten_restarts_during_clones(daemon: Daemon, tmp_path: Path) -> None:
+    place = daemon.up()
+    source, stop = tmp_path / "source", tmp_path / "stop"
+    daemon.inside.shell(
+        f"git init -q {source}; cd {source}; for i in $(seq 1000); do head -c 5000 /dev/urandom >$i; done;"
+        "git add .; git -c user.name=a -c user.email=a commit -qm all"
+    )
+    output = str(tmp_path / "said")
+    script = (
+        f"n=0; until [ -e {stop} ]; do n=$((n + 1)); git clone -q {source} clone-$n || exit 1;"
+        f"git -C clone-$n fsck --strict && diff -r -x .git {source} clone-$n || exit 2;"
+        "rm -r clone-$n; done; echo $n"
+    )
+    clones = daemon.inside.call("start", ["bash", "-c", f"cd {place.state}; {script}"], None, {}, output)
+    for _ in range(10):
+        daemon.ok("restart")
+    stop.touch()
+    assert daemon.inside.call("ended", clones, 120, patience=150) == 0, Path(output).read_text()
+    print(f"{Path(output).read_text().split()[-1]} clones")
+
+
 def test_an_open_file_goes_on_where_it_was(daemon: Daemon) -> None:
     place = daemon.up()
     file = daemon.inside.call("os.open", place.path("a"), os.O_CREAT | os.O_RDWR)

@@ -3,8 +3,11 @@
 import os
 import threading
 import time
+from pathlib import Path
 
 import pytest
+
+from engramfs.daemon.run_directory import keeper_of
 
 from ..harness.daemon import ROOTS, Daemon, eventually
 from ..harness.inside import Inside
@@ -53,6 +56,39 @@ def test_every_file_that_was_closed_is_there_after_each_of_several_kills(daemon:
         assert place.read(str(name)) == b"%d" % number * (30_000 if number % 10 == 0 else 1)
     status = daemon.json("status")
     assert status["worker"]["restarts"] == 4
+
+
+def test_another_worker_waits_and_takes_over(daemon: Daemon) -> None:
+    place = daemon.up(actor="ann")
+    keeper = keeper_of(daemon.run_directory)
+    waiting: set[int] = set()
+
+    def another_waits() -> bool:
+        waiting.clear()
+        waiting.update(workers_of(keeper or 0) - {daemon.worker})
+        return len(waiting) == 1
+
+    eventually(another_waits)
+    time.sleep(0.5)
+    place.write("before", b"content")
+    daemon.kill_worker()
+    place.write("after", b"content")
+    assert daemon.worker in waiting
+    assert daemon.json("status")["worker"]["restarts"] == 1
+    before = daemon.worker
+    eventually(another_waits)
+    daemon.ok("restart")
+    assert daemon.worker not in waiting | {before}, (
+        "a restart is an upgrade: it begins from the program's file"
+    )
+
+
+def workers_of(keeper: int) -> set[int]:
+    """The processes of the worker's program that the keeper has started."""
+    children = Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
+    return {
+        int(pid) for pid in children if b"engramfs.daemon.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    }
 
 
 def test_before_linux_6_9_it_is_said_at_once_and_the_mount_is_made_again_after_a_crash(

@@ -34,6 +34,7 @@ What the keeper is made of, the standard library alone:
     events           what it waits for
     held_connection  the connection, from one worker to the next
     worker_process   one worker, and what it owes
+    spare            another that waits, ready to take over
     notifications    what it hears of the worker
     probe            asks at the mount whether somebody serves it
     crashes          how long to wait after one, and when to give up

@@ -14,6 +14,7 @@ call: the keeper stays small.
 import array
 import contextlib
 import fcntl
+import json
 import os
 import signal
 import socket
@@ -25,6 +26,7 @@ from engramfs.mount.syscalls import die_with_parent
 FIRST_DESCRIPTOR = 3
 FUSE = "fuse"  # a connection that nobody has served yet
 FUSE_SERVED = "fuse-served"  # one that a worker has served: to be taken over
+TURN = "turn"  # a socket, for a worker that is started before it is needed: see `spare`
 LOST = 71  # exit code of a worker whose mount has gone without its doing (EX_OSERR)
 RESTART = 75  # exit code of a worker that makes room for another (EX_TEMPFAIL)
 
@@ -45,6 +47,26 @@ def received_descriptors(environment: MutableMapping[str, str] | None = None) ->
         os.set_inheritable(descriptor, False)
         found[listed[index] if index < len(listed) else f"unknown{index}"] = descriptor
     return found
+
+
+def give_turn(turn: socket.socket, descriptors: Mapping[str, int], environment: Mapping[str, str]) -> None:
+    """To a worker that was started early: serve now, with these descriptors, and these variables as well.
+
+    Raises `OSError` when it has ended.
+    """
+    message = json.dumps({"descriptors": list(descriptors), "environment": dict(environment)})
+    socket.send_fds(turn, [message.encode()], list(descriptors.values()))
+
+
+def wait_for_turn(turn: int) -> dict[str, int]:
+    """The worker's side: wait for as long as it takes; the descriptors, by name. None at all: not needed."""
+    with socket.socket(fileno=turn) as waiting:
+        data, received, _, _ = socket.recv_fds(waiting, 1 << 16, 8, socket.MSG_CMSG_CLOEXEC)
+    if not data:
+        return {}
+    message = json.loads(data)
+    os.environ.update(message["environment"])
+    return dict(zip(message["descriptors"], received, strict=True))
 
 
 def close_inherited() -> None:

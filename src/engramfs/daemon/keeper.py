@@ -10,6 +10,9 @@ Where that cannot be (a kernel before 6.9, a worker that never served, a connect
 worker dies), the connection is ended, the hub mounted afresh, and once the new worker is ready the
 sessions are attached again where they were. Meanwhile they answer ENOTCONN: they are never bare.
 
+Another worker waits beside the one that serves, imported and ready, so that a crash costs little time. A
+restart that was asked for starts a new one, which may be of a newer version.
+
 A worker that hangs is killed and replaced: one that gives no sign of life, and one whose mount does not
 answer, which the keeper has a child ask once a second.
 
@@ -40,6 +43,7 @@ from engramfs.daemon.predecessor import Left
 from engramfs.daemon.probe import Probe
 from engramfs.daemon.run_directory import RunDirectory
 from engramfs.daemon.service_manager import ServiceManager
+from engramfs.daemon.spare import Spare
 from engramfs.daemon.worker_process import WorkerProcess
 from engramfs.errors import Busy, EngramError
 from engramfs.mount.connection import Connection
@@ -47,7 +51,6 @@ from engramfs.mount.hub import can_resend
 
 START_LIMIT = 90.0  # seconds until READY=1: a long journal may have to be replayed
 HANG_LIMIT = 5.0  # seconds between two signs of life of a worker, and for an answer at its mount
-ASK_EVERY = 1.0  # seconds between two questions at the mount
 KILL_LIMIT = 2.0  # seconds from SIGKILL to the worker's end
 STOP_LIMIT = 10.0  # seconds from SIGTERM to the worker's end
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -89,6 +92,7 @@ def run(
                 manager,
                 left,
                 take_over=take_over,
+                keeps_spare=worker is None,
             )
             return keeper.keep()
     finally:
@@ -120,7 +124,8 @@ def _listening(run: str, passed: int | None, left: Left) -> contextlib.AbstractC
 class Keeper:
     """One connection and one worker at a time.
 
-    `connect` makes the connection, mounted at `point`; `left` is what an earlier keeper had. `in_foreground`
+    `connect` makes the connection, mounted at `point`; `left` is what an earlier keeper had. With
+    `keeps_spare` the command understands the descriptor `turn`, and another worker waits. `in_foreground`
     is for a person's terminal: only what goes wrong is said, what fails to start is not tried again, and an
     unmount from outside is the end.
     """
@@ -136,6 +141,7 @@ class Keeper:
         left: Left,
         *,
         take_over: bool,
+        keeps_spare: bool = True,
         in_foreground: bool = False,
     ) -> None:
         self._directory = directory
@@ -152,8 +158,8 @@ class Keeper:
         self._notifications = Notifications()
         self._crashes = Crashes()
         self._worker: WorkerProcess | None = None
-        self._probe: Probe | None = None
-        self._next_question = 0.0  # monotonic seconds
+        self._probe = Probe(point, self._events, self._on_answer)
+        self._spare = Spare(command, self._environment(), self._events) if keeps_spare else None
         self._last_crash = ""
         self._restarts = 0
         self._was_ready = False  # some worker
@@ -167,8 +173,9 @@ class Keeper:
             try:
                 code = self._keep_workers()
             finally:
+                self._end_spare()
                 self._held.let_go(for_good=code == 0)
-                self._stop_probing()
+                self._probe.close()
                 self._notifications.close()
         if code == 0:
             self._say("stopped")
@@ -192,6 +199,8 @@ class Keeper:
             if delay is None:
                 log(f"gave up: {LIMIT} crashes in a row; the last: {end}")
                 return worker.exit_code if worker.status == Busy.exit_code else 1
+            if worker.status == RESTART:
+                self._end_spare()  # it may be of an older version than what is to come
             if worker.status == LOST or not self._can_be_taken_over():
                 self._held.end()
             self._pause(delay)
@@ -231,7 +240,7 @@ class Keeper:
                 self._events.wait(self._next_moment(worker))
                 if (what := worker.overdue()) is not None:
                     self._end_late(worker, what)
-                self._ask_at_the_mount(worker)
+                self._look_after(worker)
         finally:
             worker.signal(signal.SIGKILL)
             self._events.forget(worker.stderr, worker.exited)
@@ -240,18 +249,27 @@ class Keeper:
         return worker
 
     def _started(self) -> WorkerProcess:
-        environment = {
-            **os.environ,
-            "WATCHDOG_USEC": str(int(min(self._manager.watchdog or HANG_LIMIT, HANG_LIMIT) * 1e6)),
-            "NOTIFY_SOCKET": self._notifications.address,
-            "ENGRAMFS_RESTARTS": str(self._restarts),
-            "ENGRAMFS_LAST_CRASH": self._last_crash,
-        }
+        now = {"ENGRAMFS_RESTARTS": str(self._restarts), "ENGRAMFS_LAST_CRASH": self._last_crash}
         descriptors = {**self._held.passed(), "control": self._control.fileno()}
-        worker = WorkerProcess(self._command, descriptors, environment)
+        worker = self._spare.take(descriptors, now) if self._spare is not None else None
+        if worker is None:
+            worker = WorkerProcess(self._command, descriptors, {**self._environment(), **now})
         worker.expect(READY, START_LIMIT)
         self._say(f"started worker {worker.pid} on {self._point}")
         return worker
+
+    def _environment(self) -> dict[str, str]:
+        """What every worker finds in its environment."""
+        hang_limit = min(self._manager.watchdog or HANG_LIMIT, HANG_LIMIT)
+        return {
+            **os.environ,
+            "WATCHDOG_USEC": str(int(hang_limit * 1e6)),
+            "NOTIFY_SOCKET": self._notifications.address,
+        }
+
+    def _end_spare(self) -> None:
+        if self._spare is not None:
+            self._spare.end()
 
     def _adopted(self) -> WorkerProcess | None:
         """The worker of a keeper that died, the first time; it goes on, and from now on it is ours."""
@@ -268,7 +286,9 @@ class Keeper:
 
     def _next_moment(self, worker: WorkerProcess) -> float | None:
         """When there is something to do even if nothing happens, in monotonic seconds."""
-        moments = [worker.deadline, self._next_question if worker.is_serving else None]
+        moments = [worker.deadline]
+        if worker.is_serving:
+            moments += [self._probe.due, self._spare.due if self._spare is not None else None]
         return min((moment for moment in moments if moment is not None), default=None)
 
     def _end_late(self, worker: WorkerProcess, what: str) -> None:
@@ -281,29 +301,18 @@ class Keeper:
         worker.kill(f"gave no {what} in time")
         worker.expect_end(KILL_LIMIT)
 
-    def _ask_at_the_mount(self, worker: WorkerProcess) -> None:
-        """Once a second, while the worker is to serve it."""
-        if not worker.is_serving or time.monotonic() < self._next_question:
+    def _look_after(self, worker: WorkerProcess) -> None:
+        """What is done every now and then while a worker serves."""
+        if not worker.is_serving:
             return
-        self._next_question = time.monotonic() + ASK_EVERY
-        if self._probe is None:
-            self._probe = probe = Probe(self._point)
-            self._events.watch(probe, lambda: self._on_answer(probe))
-        if not worker.owes(ANSWER):
-            self._probe.ask()
+        if self._probe.ask_if_due() and not worker.owes(ANSWER):
             worker.expect(ANSWER, HANG_LIMIT)
+        if self._spare is not None:
+            self._spare.start_if_due()
 
-    def _on_answer(self, probe: Probe) -> None:
-        if not probe.take_answer():
-            self._stop_probing()  # somebody has killed it; the next question is asked by another
+    def _on_answer(self) -> None:
         if self._worker is not None:
             self._worker.has_shown(ANSWER)
-
-    def _stop_probing(self) -> None:
-        if self._probe is not None:
-            self._events.forget(self._probe)
-            self._probe.close()
-            self._probe = None
 
     # What happens meanwhile
 
@@ -345,7 +354,9 @@ class Keeper:
         self._was_ready = True
         worker.ready_since = time.monotonic()
         worker.has_shown(READY)
-        self._next_question = time.monotonic() + ASK_EVERY
+        self._probe.ask_later()
+        if self._spare is not None:
+            self._spare.start_later()
         self._held.is_served()
 
     def _say(self, message: str) -> None:

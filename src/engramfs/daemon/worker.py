@@ -9,7 +9,8 @@ the method `stop`: exit code 0), to make room for another (`restart`: exit code 
 mount is gone (exit code `LOST`).
 
 `fuse-served` is a connection that a worker has served already. It is taken over: the sandboxes notice
-nothing.
+nothing. A worker that is started with the descriptor `turn` alone waits there for the others, imported and
+ready: it is the keeper's spare.
 """
 
 import argparse
@@ -28,7 +29,7 @@ from engramfs.daemon import control, handover, rpc
 from engramfs.daemon.adoption import Adoptable
 from engramfs.daemon.config import Config, load
 from engramfs.daemon.gc_schedule import collect_when_due, gc_command
-from engramfs.daemon.handover import FUSE, FUSE_SERVED, LOST
+from engramfs.daemon.handover import FUSE, FUSE_SERVED, LOST, TURN
 from engramfs.daemon.opening import Open, opened, report, serving
 from engramfs.daemon.service import Service
 from engramfs.daemon.session import Session
@@ -189,6 +190,10 @@ def main() -> int:
     gc.set_threshold(20_000, 10, 1_000)
     try:
         descriptors = handover.received_descriptors()
+        if TURN in descriptors:
+            descriptors = handover.wait_for_turn(descriptors[TURN])
+            if not descriptors:
+                return 0
         take_over = FUSE_SERVED in descriptors
         descriptor = descriptors.get(FUSE_SERVED if take_over else FUSE)
         if descriptor is None or "control" not in descriptors:
