@@ -50,8 +50,11 @@ def crashes(directory: str) -> Iterator[Figure]:
 def _killing(daemon: Daemon, what: str, target: Target) -> Figure:
     """What a client sees that saves one file after another while the worker is killed."""
     client = _Client(daemon.writable)
-    pids = [_killed(daemon, client) for _ in range(_KILLS)]
-    waits = client.end()
+    try:
+        pids = [_killed(daemon, client) for _ in range(_KILLS)]
+        waits = client.end()
+    except RuntimeError as error:
+        raise RuntimeError(f"{error}; the daemon said:\n{_said(daemon)}") from error
     if len(set(pids)) != _KILLS or len(waits) < _KILLS:
         raise RuntimeError(f"{len(set(pids))} workers were killed, and {len(waits)} files saved")
     return Figure(
@@ -62,6 +65,12 @@ def _killing(daemon: Daemon, what: str, target: Target) -> Figure:
         note=f"of a call that saves a file, over {_KILLS} kills; no call failed; "
         f"median of the {_KILLS} longest {median(sorted(waits)[-_KILLS:]):.2f}",
     )
+
+
+def _said(daemon: Daemon) -> str:
+    """What the daemon said last, but for what is routine."""
+    with open(f"{os.path.dirname(daemon.hub)}/daemon.log", encoding="utf-8", errors="replace") as file:
+        return "".join([line for line in file if "level=info" not in line][-40:])
 
 
 def _killed(daemon: Daemon, client: "_Client") -> int:

@@ -51,7 +51,7 @@ from engramfs.mount.hub import can_resend
 
 START_LIMIT = 90.0  # seconds until READY=1: a long journal may have to be replayed
 HANG_LIMIT = 5.0  # seconds between two signs of life of a worker, and for an answer at its mount
-KILL_LIMIT = 2.0  # seconds from SIGKILL to the worker's end
+KILL_LIMIT = 8.0  # seconds from SIGKILL to the worker's end: a slow disk may hold it
 STOP_LIMIT = 10.0  # seconds from SIGTERM to the worker's end
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
