@@ -63,9 +63,9 @@ class Connection:
     def abort(self) -> None:
         """End the connection now; what waits on it gets ENOTCONN. The mounts stay.
 
-        Only while it is mounted here: its number goes to another connection once its last mount is gone.
+        Only while it lives: once its last mount is gone, its number is given to another connection.
         """
-        if any(mount.is_ours and mount.minor == self.minor for mount in read_mounts()):
+        if self.descriptor >= 0 and not _has_ended(self.descriptor):
             hub.abort_connection(self.minor)
 
     def leave(self) -> None:

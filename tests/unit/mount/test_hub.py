@@ -60,6 +60,17 @@ def test_abort_frees_who_waits(no_mounts_left: None, tmp_path: Path) -> None:
     connection.close()
 
 
+def test_a_connection_that_ended_ends_no_other_that_has_its_number_now(hub: Hub, tmp_path: Path) -> None:
+    """The kernel gives the number of a mount that is gone to the next one."""
+    ended = Connection.open(str(tmp_path))
+    unmount(str(tmp_path))
+    mounted = top_mount(read_mounts(), hub.point)
+    assert mounted is not None
+    ended.minor = mounted.minor
+    ended.close()
+    assert liveness(hub.point) is Liveness.ANSWERS
+
+
 def test_abort_of_a_place_without_a_hub_says_so(private_namespace: None, tmp_path: Path) -> None:
     assert not abort(str(tmp_path))
 
