@@ -18,26 +18,34 @@ def drop_redacted(filesystem: Filesystem, removed: Removed) -> None:
     """Let every view, and the kernel, look up anew what `removed` took out."""
     filesystem.resources.contents.forget(removed.content.digest)
     for number, view in filesystem.views.items():
-        if isinstance(view, PinnedView) and view.store.id == removed.store:
-            for span in _showing(removed.spans, view.version):
+        if isinstance(view, PinnedView):
+            for span in _shown_by(view, removed):
                 view.forgotten(span.entry.node)
                 _drop(filesystem, number, span)
     for number, key in filesystem.unmade_views():
-        for span in _showing(removed.spans, _version_of(key)):
+        for span in _perhaps_shown(key, removed.spans):
             _drop(filesystem, number, span)
+
+
+def _shown_by(view: PinnedView, removed: Removed) -> Iterable[Span]:
+    """What waits for a decision shows one of many versions of the store below it, beside its own changes."""
+    if view.store.base == removed.store:
+        return removed.spans
+    return _showing(removed.spans, view.version) if view.store.id == removed.store else ()
+
+
+def _perhaps_shown(key: Key, spans: tuple[Span, ...]) -> Iterable[Span]:
+    match key:
+        case ("pinned", _, int(version), *_) | ("version", _, int(version)):
+            return _showing(spans, version)
+        case ("offered", *_):
+            return spans
+        case _:
+            return ()
 
 
 def _showing(spans: Iterable[Span], version: int) -> Iterable[Span]:
     return (span for span in spans if span.first <= version <= span.last)
-
-
-def _version_of(key: Key) -> int:
-    """The version that a view with this key shows; 0: the head, or none."""
-    match key:
-        case ("pinned", _, int(version), *_) | ("version", _, int(version)):
-            return version
-        case _:
-            return 0
 
 
 def _drop(filesystem: Filesystem, view: int, span: Span) -> None:

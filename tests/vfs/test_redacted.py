@@ -1,0 +1,79 @@
+"""What was redacted is shown by no view any more, and the kernel is told to ask again."""
+
+import pytest
+
+from engramfs.errors import NoEntry, Redacted
+from engramfs.history.redaction import Removed, redact
+from engramfs.model.author import Author
+from engramfs.model.entry import NODE_BITS, NODE_MASK
+from engramfs.vfs.redacted import drop_redacted
+
+from .machine import STORE, Machine, Program
+
+SECRET = b"the password is hunter2"
+PERSON = Author("person", actor="root")
+
+
+@pytest.fixture
+async def written(machine: Machine) -> Machine:
+    """Version 1 has the secret twice, version 2 has neither."""
+    program = machine.writes()
+    await program.save("kept", SECRET)
+    await program.save("gone", SECRET + b"!")
+    await machine.seal()
+    await program.save("kept", b"clean")
+    program.unlink("gone")
+    await machine.seal()
+    return machine
+
+
+def take_out(machine: Machine, path: bytes) -> Removed:
+    removed = redact(machine.repository, STORE, 1, path, PERSON, "a secret", 5)
+    drop_redacted(machine.filesystem, removed)
+    return removed
+
+
+def nodes_told(machine: Machine, program: Program) -> set[int]:
+    told = {inode for inode, content in machine.invalidator.inodes if content}
+    return {inode & NODE_MASK for inode in told if inode >> NODE_BITS == program.view.number}
+
+
+async def test_a_pinned_view_looks_again_and_so_does_the_kernel(written: Machine) -> None:
+    pinned = written.reads_version(1)
+    assert (pinned.read("kept"), pinned.read("gone")) == (SECRET, SECRET + b"!")
+    nodes = {pinned.node("kept"), pinned.node("gone")}
+    written.invalidator.clear()
+    take_out(written, b"kept")
+    take_out(written, b"gone")
+    assert nodes_told(written, pinned) == nodes
+    assert {name for _, name in written.invalidator.entries} == {b"kept", b"gone"}
+    with pytest.raises(Redacted):
+        pinned.read("kept")
+    with pytest.raises(Redacted):
+        pinned.read_node(min(nodes))
+    with pytest.raises(NoEntry):
+        pinned.read("gone")
+    assert pinned.stat("kept").size == len(SECRET)
+
+
+async def test_a_view_of_another_version_is_left_alone(written: Machine) -> None:
+    newer = written.reads_version(2)
+    assert newer.read("kept") == b"clean"
+    written.invalidator.clear()
+    take_out(written, b"kept")
+    assert nodes_told(written, newer) == set()
+    assert newer.read("kept") == b"clean"
+
+
+async def test_a_large_content_that_was_read_before_is_not_kept_in_memory(machine: Machine) -> None:
+    program = machine.writes()
+    await program.save("kept", SECRET * 20_000)
+    await machine.seal()
+    await program.save("kept", b"clean")
+    await machine.seal()
+    pinned = machine.reads_version(1)
+    node = pinned.node("kept")
+    assert pinned.read_node(node) == SECRET * 20_000
+    take_out(machine, b"kept")
+    with pytest.raises(Redacted):
+        pinned.read_node(node)
