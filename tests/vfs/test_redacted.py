@@ -1,11 +1,16 @@
 """What was redacted is shown by no view any more, and the kernel is told to ask again."""
 
+import hashlib
+
 import pytest
 
-from engramfs.errors import NoEntry, Redacted
+from engramfs.errors import NoEntry, NotFound, Redacted, Refused
+from engramfs.history import approval, catalog
+from engramfs.history.pending_redaction import redact_pending
 from engramfs.history.redaction import Removed, redact
 from engramfs.model.author import Author
 from engramfs.model.entry import NODE_BITS, NODE_MASK
+from engramfs.storage.protocol import Table
 from engramfs.vfs.redacted import drop_redacted
 
 from .machine import STORE, Machine, Program
@@ -77,3 +82,32 @@ async def test_a_large_content_that_was_read_before_is_not_kept_in_memory(machin
     take_out(machine, b"kept")
     with pytest.raises(Redacted):
         pinned.read_node(node)
+
+
+async def test_what_was_pending_is_redacted_once_it_is_decided(machine: Machine) -> None:
+    asking = machine.asks()
+    await asking.save("offered", SECRET)
+    await machine.seal()
+
+    def take_out_pending() -> Removed:
+        return redact_pending(machine.repository, STORE, 1, b"offered", PERSON, "a secret", 5)
+
+    with pytest.raises(Refused, match="pending reject"):
+        take_out_pending()
+    with machine.repository.engine.reading() as reader:
+        store = catalog.named(reader, STORE)
+    machine.repository.transact(lambda writer: approval.reject(writer, store, 1, PERSON, 6, "no"))
+    removed = take_out_pending()
+    assert (len(removed.versions), removed.changes) == (1, 1)
+    digest = hashlib.sha256(SECRET).digest()
+    with machine.repository.engine.reading() as reader:
+        left = [
+            table
+            for table in Table
+            if table is not Table.BLOBS
+            for key, value in reader.scan(table, b"", b"\xff" * 20)
+            if digest in value or b"offered" in key or b"offered" in value
+        ]
+    assert left == []
+    with pytest.raises(NotFound):
+        take_out_pending()

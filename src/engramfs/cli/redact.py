@@ -9,6 +9,7 @@ from engramfs.cli.arguments import store_argument
 from engramfs.cli.command import Command
 from engramfs.cli.invocation import Invocation, pass_invocation
 from engramfs.cli.output import Output
+from engramfs.errors import UsageError
 
 if TYPE_CHECKING:
     from engramfs.history.repository import Repository
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 @click.argument("path")
 @click.option("--reason", required=True, metavar="TEXT", help="Kept with who did it and when.")
 @click.option("--everywhere", is_flag=True, help="In every path and version of STORE that holds it.")
+@click.option("--pending", is_flag=True, help="N is the number of what was pending, and is decided.")
 @pass_invocation
 def command(invocation: Invocation, /, name: str, **given: Any) -> None:
     """Take what PATH holds in version N out of STORE, for good: content, path and digest.
@@ -27,6 +29,8 @@ def command(invocation: Invocation, /, name: str, **given: Any) -> None:
     Who changed it and when stays. What the newest version holds is refused: change or remove it first. The
     bytes leave the disk with the next engramfs gc.
     """
+    if given["pending"] and given["everywhere"]:
+        raise UsageError("--everywhere is about versions; redact what was pending by itself")
     params = {"store": name, **given}
     document = offline.write(
         invocation,

@@ -13,6 +13,7 @@ from engramfs.daemon.control import Handler, Peer
 from engramfs.daemon.request import taking
 from engramfs.daemon.switching import Settled
 from engramfs.history.occurrences import standing
+from engramfs.history.pending_redaction import redact_pending
 from engramfs.history.redaction import Removed, redact
 from engramfs.history.repository import Repository
 from engramfs.model.author import Author
@@ -26,11 +27,14 @@ _SHOWN = 100  # places where a content still stands
 
 
 class RedactRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """With `pending`, the number is that of what was pending."""
+
     store: str
     number: int
     path: str
     reason: str
     everywhere: bool = False
+    pending: bool = False
 
 
 class RedactionMethods:
@@ -56,7 +60,10 @@ class RedactionMethods:
 
 
 def carry_out(repository: Repository, request: RedactRequest, author: Author) -> Removed:
-    """Raises what `engramfs.history.redaction.redact` does."""
+    """Raises what `redact` and `redact_pending` do."""
+    if request.pending:
+        path, now = raw(request.path).strip(b"/"), time.time_ns()
+        return redact_pending(repository, request.store, request.number, path, author, request.reason, now)
     return redact(
         repository,
         request.store,

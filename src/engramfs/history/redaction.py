@@ -25,7 +25,7 @@ from engramfs.history.change_edits import Edit, edit_changes
 from engramfs.history.occurrences import occurrences
 from engramfs.history.repository import Repository
 from engramfs.history.residue import leave_residue
-from engramfs.history.tree import VersionTree, decode_entry, path_to, resolve, tree_at
+from engramfs.history.tree import Tree, VersionTree, decode_entry, path_to, resolve, tree_at
 from engramfs.model.author import Author
 from engramfs.model.entry import EMPTY_DIGEST, ROOT_NODE, Entry, Kind
 from engramfs.model.names import printable
@@ -122,13 +122,13 @@ class _Plan(msgspec.Struct, frozen=True):
                 versions.append(number)
                 count += lost
                 done = msgspec.structs.replace(redaction, changes=lost, remaining=remaining)
-                _add_redaction(writer, self.store.id, number, done)
+                add_redaction(writer, self.store.id, number, done)
         for span in self.spans:
             for number in span.rows:
                 key = keys.history(self.store.id, span.parent, span.name, number)
                 writer.put(Table.HISTORY, key, encode(_entry(writer, key).redacted()))
         for parent, name in {(span.parent, span.name) for span in self.spans}:
-            _forget_name(writer, self.store.id, parent, name)
+            forget_name(writer, self.store.id, parent, name)
         return Removed(self.store.id, self.content, self.spans, tuple(versions), count)
 
     def _gone(self) -> bytes:
@@ -155,7 +155,7 @@ def _plan(repository: Repository, name: str, number: int, path: bytes, *, everyw
     with repository.engine.reading() as reader:
         store = catalog.named(reader, name)
         head = catalog.head(reader, store.id).number
-        parent, entry = _find(reader, store, number, path)
+        parent, entry = find(tree_at(reader, store, number), f"{store.name}@{number}", path)
         spans = [_span_at(reader, store, parent, path.rpartition(b"/")[2], number)]
     mentions: set[int] = set()
     if everywhere:
@@ -174,19 +174,17 @@ def _plan(repository: Repository, name: str, number: int, path: bytes, *, everyw
     return _Plan(store, head, entry, tuple(spans), tuple(mentions), everywhere)
 
 
-def _find(reader: Reader, store: Store, number: int, path: bytes) -> tuple[int, Entry]:
-    """The directory and the entry of `path` as of a version."""
-    tree = tree_at(reader, store, number)
+def find(tree: Tree, where: str, path: bytes) -> tuple[int, Entry]:
+    """The directory and the entry of `path` in a tree, which people know as `where`."""
     above, entry = resolve(tree, path.rpartition(b"/")[0]), resolve(tree, path)
     if entry is None or above is None:
         raise NotFound(
-            f"{printable(path)} is not in {store.name}@{number}; engramfs log {store.name} {printable(path)} "
-            "shows the versions that have it"
+            f"{printable(path)} is not in {where}; engramfs log --path {printable(path)} shows what has it"
         )
     if entry.kind is Kind.DIRECTORY:
         raise UsageError(f"{printable(path) or 'the root'} is a directory; redact the files in it one by one")
     if entry.is_redacted:
-        raise Redacted(f"{printable(path)} in {store.name}@{number} was redacted before")
+        raise Redacted(f"{printable(path)} in {where} was redacted before")
     return above.node, entry
 
 
@@ -249,7 +247,7 @@ def _entry(reader: Reader, key: bytes) -> Entry:
     return decode_entry(value)
 
 
-def _add_redaction(writer: Writer, store: int, number: int, redaction: Redaction) -> None:
+def add_redaction(writer: Writer, store: int, number: int, redaction: Redaction) -> None:
     """Without a digest of its own, when no change was altered, it goes on with the one from before."""
     if writer.get(Table.VERSIONS, keys.version(store, number)) is None:
         return  # of a version that retention removed, no more than the row was left
@@ -259,7 +257,7 @@ def _add_redaction(writer: Writer, store: int, number: int, redaction: Redaction
     writer.put(Table.REDACTED, keys.version(store, number), encode([*known, redaction]))
 
 
-def _forget_name(writer: Writer, store: int, parent: int, name: bytes) -> None:
+def forget_name(writer: Writer, store: int, parent: int, name: bytes) -> None:
     """Remove the rows of a name of which nothing but redacted rows is left."""
     prefix = keys.live(store, parent, name) + b"\0"
     rows = list(writer.scan(Table.HISTORY, prefix, keys.after(prefix)))

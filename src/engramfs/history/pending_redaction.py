@@ -1,0 +1,85 @@
+"""Taking a content out of what was pending, once a person has decided on it.
+
+What waits is rejected first, and redacted then. What was approved is in the store below as well, and is
+redacted there by itself. While its session still sees it, because a later change builds on it, it is refused.
+"""
+
+import msgspec
+
+from engramfs.errors import NotFound, Refused
+from engramfs.history import catalog, pending
+from engramfs.history.change_edits import Edit, edit_changes
+from engramfs.history.redaction import Removed, Span, add_redaction, encode, find, forget_name
+from engramfs.history.repository import Repository
+from engramfs.history.residue import leave_residue
+from engramfs.history.tree import decode_entry, version_tree
+from engramfs.model.author import Author
+from engramfs.model.names import printable
+from engramfs.model.redaction import Redaction
+from engramfs.model.store import Store
+from engramfs.storage import keys
+from engramfs.storage.protocol import Reader, Table, Writer
+
+
+def redact_pending(
+    repository: Repository, name: str, number: int, path: bytes, author: Author, reason: str, now: int
+) -> Removed:
+    """Take what pending version `number` of the store `name` put at `path` out of it.
+
+    Raises `NotFound` for what it did not write, `Refused` while it waits or is shown, and otherwise what
+    `engramfs.history.redaction.redact` raises.
+    """
+
+    def body(writer: Writer) -> Removed:
+        store = catalog.named(writer, name)
+        fork, span = _span(writer, store, number, path)
+        return _carry_out(writer, fork, span, path, Redaction(now, author, reason, 0))
+
+    return repository.transact(body)
+
+
+def _span(reader: Reader, store: Store, number: int, path: bytes) -> tuple[Store, Span]:
+    offered = pending.get(reader, store, number)
+    where = f"pending {number} of {store.name}"
+    if offered.state == "open":
+        raise Refused(f"{where} waits; engramfs pending reject {store.name} {number} first, then redact it")
+    fork = catalog.get(reader, offered.fork)
+    parent, entry = find(version_tree(reader, fork, offered.version), where, path)
+    last = path.rpartition(b"/")[2]
+    if reader.get(Table.HISTORY, keys.history(fork.id, parent, last, offered.version)) is None:
+        raise NotFound(f"{where} did not write {printable(path)}; redact the version that did")
+    live = reader.get(Table.LIVE, keys.live(fork.id, parent, last))
+    if live and decode_entry(live).holds(entry):
+        raise Refused(
+            f"{where} is still shown to its session, since a later change builds on it; decide on that"
+        )
+    head = catalog.head(reader, fork.id).number
+    return fork, Span(parent, last, offered.version, head, entry, (offered.version,))
+
+
+def _carry_out(writer: Writer, fork: Store, span: Span, path: bytes, redaction: Redaction) -> Removed:
+    leave_residue(writer)
+    versions, count = [], 0
+    for number, began in _ends(writer, fork, span):
+        edit = Edit(span.entry, frozenset([path]), began)
+        lost, remaining = edit_changes(writer, fork.id, number, [edit], b"")
+        if began or remaining:
+            versions.append(number)
+            count += lost
+            add_redaction(
+                writer, fork.id, number, msgspec.structs.replace(redaction, changes=lost, remaining=remaining)
+            )
+    key = keys.history(fork.id, span.parent, span.name, span.first)
+    writer.put(Table.HISTORY, key, encode(span.entry.redacted()))
+    forget_name(writer, fork.id, span.parent, span.name)
+    return Removed(fork.id, span.entry, (span,), tuple(versions), count)
+
+
+def _ends(reader: Reader, fork: Store, span: Span) -> list[tuple[int, bool]]:
+    """The version that wrote it, and the next one that changed the name, if there is one."""
+    stem = keys.live(fork.id, span.parent, span.name) + b"\0"
+    following = reader.at_or_after(Table.HISTORY, stem + keys.u64(span.first + 1))
+    ends = [(span.first, True)]
+    if following is not None and following[0][:-8] == stem:
+        ends.append((keys.read_u64(following[0][-8:]), False))
+    return ends
