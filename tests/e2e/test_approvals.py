@@ -1,5 +1,8 @@
 """Sessions that have to ask, with real mounts, beside one that writes."""
 
+import os
+from pathlib import Path
+
 import pytest
 
 from ..harness.daemon import Daemon, Place
@@ -202,3 +205,22 @@ def test_an_attachment_that_asks_says_so(desk: Desk) -> None:
     }
     pinned = daemon.command("session", "open", "--agent", "asking", "--attach", f"{STORE}@1=/mnt/x:ask")
     assert (pinned.code, "old version" in pinned.err) == (2, True)
+
+
+def test_what_was_rejected_can_be_redacted(desk: Desk) -> None:
+    daemon, asking = desk.daemon, desk.asking
+    asking.write("new", b"the password is hunter2\n")
+    daemon.barrier()
+    assert asking.read(".versions/pending/1/new") == b"the password is hunter2\n"
+    command = ["redact", STORE, "1", "new", "--pending", "--reason", "a secret"]
+    waits = daemon.command(*command)
+    assert (waits.code, f"pending reject {STORE} 1" in waits.err) == (5, True)
+    daemon.ok("pending", "reject", STORE, "1", "--reason", "no")
+    assert daemon.json(*command)["standing"] == []
+    for place in (asking, desk.writing):
+        with pytest.raises(OSError, match=r"."):
+            place.read(".versions/pending/1/new")
+    daemon.ok("gc")
+    for above, _, names in os.walk(daemon.state):
+        for name in names:
+            assert b"hunter2" not in Path(above, name).read_bytes()
