@@ -1,6 +1,7 @@
 """SIGKILL of the worker: nothing that was closed is lost, and sandboxes go on."""
 
 import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -81,6 +82,24 @@ def test_another_worker_waits_and_takes_over(daemon: Daemon) -> None:
     assert daemon.worker not in waiting | {before}, (
         "a restart is an upgrade: it begins from the program's file"
     )
+
+
+def test_a_mount_that_ends_with_its_worker_is_made_again(daemon: Daemon) -> None:
+    """No worker says that it is gone: each is killed as soon as it serves, and the connection had ended."""
+    place = daemon.up(actor="ann")
+    place.write("a", b"content")
+    keeper = keeper_of(daemon.run_directory)
+    assert keeper is not None
+    os.kill(keeper, signal.SIGSTOP)
+    worker = daemon.worker
+    os.kill(worker, signal.SIGSTOP)
+    assert daemon.inside.call("engramfs.mount.hub.abort", f"{daemon.run_directory}/fs")
+    os.kill(worker, signal.SIGKILL)
+    os.kill(keeper, signal.SIGCONT)
+    log = daemon.directory / "run/daemon.log"
+    eventually(lambda: "the sessions are attached" in log.read_text())
+    assert place.read("a") == b"content"
+    assert daemon.json("status")["worker"]["restarts"] == 1
 
 
 def workers_of(keeper: int) -> set[int]:

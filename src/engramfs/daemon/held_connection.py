@@ -54,7 +54,8 @@ class HeldConnection:
 
     @property
     def can_be_handed_on(self) -> bool:
-        return self._take_over and self._connection is not None and self._connection.served
+        connection = self._connection
+        return self._take_over and connection is not None and connection.served and not connection.has_ended
 
     def store(self) -> None:
         """Let the service manager keep a copy, from now on."""

@@ -60,12 +60,17 @@ class Connection:
         connection.served = True
         return connection
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it was aborted, unmounted everywhere, or given up by us."""
+        return self.descriptor < 0 or _has_ended(self.descriptor)
+
     def abort(self) -> None:
         """End the connection now; what waits on it gets ENOTCONN. The mounts stay.
 
         Only while it lives: once its last mount is gone, its number is given to another connection.
         """
-        if self.descriptor >= 0 and not _has_ended(self.descriptor):
+        if not self.has_ended:
             hub.abort_connection(self.minor)
 
     def leave(self) -> None:
