@@ -56,6 +56,7 @@ def test_claims_are_what_stands_what_went_and_what_waits(daemon: Daemon, place: 
     assert "changed since" in said
     assert "pending 1" in said
     assert daemon.json("claims", place.session, "--since", "2100-01-01") == []
+    assert daemon.command("claims", "nobody").code == 3, "which is not to have written nothing"
 
 
 def test_the_prompt_has_instructions_learnings_and_the_memory_as_data(daemon: Daemon, place: Place) -> None:

@@ -36,6 +36,7 @@ def test_a_close_after_another_session_removed_the_file_leaves_a_note(daemon: Da
     daemon.inside.call("os.write", file, b"two")
     daemon.inside.call("os.unlink", ben.path("file"))
     daemon.inside.call("os.close", file)
+    daemon.barrier()
     assert b"file was closed after another author removed" in ann.read(".versions/status")
 
 

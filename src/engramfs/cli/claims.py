@@ -34,6 +34,8 @@ def command(invocation: Invocation, session: str, since: str) -> None:
     earliest = parse_since(since)
     with offline.reading(invocation) as repository, repository.engine.reading() as reader:
         found = list(claims(reader, session, earliest))
+    if not found:
+        _require_known(invocation, session)
     if invocation.json:
         invocation.output.document([_document(claim) for claim in found])
     elif found:
@@ -41,6 +43,14 @@ def command(invocation: Invocation, session: str, since: str) -> None:
         invocation.output.table(headers, [_row(claim) for claim in found], right="SIZE")
     else:
         invocation.output.note(f"session {session} wrote nothing since {since}")
+
+
+def _require_known(invocation: Invocation, session: str) -> None:
+    """A mistyped id must not look like a session that wrote nothing. Raises `NotFound`."""
+    from engramfs.client import Client
+
+    with Client(invocation.state, invocation.run, invocation.config) as client:
+        client.session(session)
 
 
 def _document(claim: "Claim") -> dict[str, Any]:

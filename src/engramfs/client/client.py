@@ -199,7 +199,12 @@ class Client:
         from engramfs.daemon.session import SessionFiles
 
         directory = os.path.join(self.state.locations.run, "sessions")
-        left = SessionFiles(directory).read(f"{identifier}.json")
+        try:
+            left = SessionFiles(directory).read(f"{identifier}.json")
+        except NotFound:
+            raise NotFound(
+                f"there is no session {identifier}; engramfs session list shows those that are open"
+            ) from None
         return msgspec.convert(left.document(), SessionInfo)
 
     def _opened_alone(

@@ -22,6 +22,7 @@ _KEPT = {
     "journal.torn": "the end of a journal that a crash cut short",
     "lost-*": "bytes of files that belonged to nothing after a crash",
     "schema-*": "the copy from before a migration",
+    "before-restore-*": "the state that a backup took the place of",
     "search": "the search index, from which the next engramfs search removes what left the heads",
 }
 
