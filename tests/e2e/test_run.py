@@ -141,7 +141,7 @@ def test_the_hub_and_the_daemons_directories_are_out_of_sight(served: Daemon) ->
 
 def test_a_command_started_in_another_actors_memory_is_not_in_it(served: Daemon) -> None:
     """`up` has attached one on the host, and the shell of the host stands in it."""
-    first = served.places[0]
+    first = served.up(agent="stood-in", actor="first")
     look = f"pwd; ls -A {first.root}/memories"
     command = [sys.executable, "-m", "engramfs", "run", "--actor", "other", "--", "sh", "-c", look]
     code, out, _ = served.inside.call("run", command, 30, None, first.user, served.environment)
