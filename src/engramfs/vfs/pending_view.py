@@ -66,19 +66,7 @@ class PendingView(View):
     def attributes(self, node: int) -> Attributes:
         if node != ROOT_NODE:
             raise NoEntry
-        return Attributes(
-            inode=self.inode(node),
-            mode=stat.S_IFDIR | 0o555,
-            links=1,
-            size=BLOCK,
-            blocks=0,
-            uid=self.uid,
-            gid=self.gid,
-            atime=self._opened,
-            mtime=self._opened,
-            ctime=self._opened,
-            timeout=0.0,
-        )
+        return self.made_up(node, stat.S_IFDIR | 0o555, BLOCK, self._opened)
 
     def listing(self, node: int) -> list[Listed]:
         with self._resources.engine.reading() as reader:

@@ -111,19 +111,7 @@ class SyntheticView(View):
 
     def attributes(self, node: int) -> Attributes:
         self._directory(node)
-        return Attributes(
-            inode=self.inode(node),
-            mode=stat.S_IFDIR | 0o755,
-            links=1,
-            size=BLOCK,
-            blocks=0,
-            uid=self.uid,
-            gid=self.gid,
-            atime=self._made,
-            mtime=self._made,
-            ctime=self._made,
-            timeout=self._timeout,
-        )
+        return self.made_up(node, stat.S_IFDIR | 0o755, BLOCK, self._made, self._timeout)
 
     def parent(self, node: int) -> int:
         return self._directory(node).parent

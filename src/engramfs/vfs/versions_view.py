@@ -99,19 +99,7 @@ class VersionsView(View):
         raise NoEntry
 
     def _show(self, node: int, mode: int, size: int) -> Attributes:
-        return Attributes(
-            inode=self.inode(node),
-            mode=mode,
-            links=1,
-            size=size,
-            blocks=0,
-            uid=self.uid,
-            gid=self.gid,
-            atime=self._opened,
-            mtime=self._opened,
-            ctime=self._opened,
-            timeout=0.0,
-        )
+        return self.made_up(node, mode, size, self._opened)
 
     def listing(self, node: int) -> list[Listed]:
         head = self._head()

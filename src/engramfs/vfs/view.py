@@ -88,6 +88,22 @@ class View:
     def forgotten(self, node: int) -> None:
         """The kernel holds no reference to `node` any more."""
 
+    def made_up(self, node: int, mode: int, size: int, time: int, timeout: float = 0.0) -> Attributes:
+        """The attributes of what is in no store; `time` in nanoseconds since 1970."""
+        return Attributes(
+            inode=self.inode(node),
+            mode=mode,
+            links=1,
+            size=size,
+            blocks=0,
+            uid=self.uid,
+            gid=self.gid,
+            atime=time,
+            mtime=time,
+            ctime=time,
+            timeout=timeout,
+        )
+
     # Reading
 
     def lookup(self, parent: int, name: bytes) -> Attributes:
