@@ -339,6 +339,21 @@ def test_a_worker_that_crashes_while_it_stops_is_not_replaced(daemon: Daemon) ->
     assert mounts_under(daemon.run) == []
 
 
+def test_what_a_worker_said_before_its_end_counts_when_both_are_noticed_at_once(daemon: Daemon) -> None:
+    script = (
+        "import os, signal; from engramfs.daemon.handover import notify\n"
+        "keeper, worker = os.getppid(), os.getpid()\n"
+        "os.kill(keeper, signal.SIGSTOP)\n"
+        "notify('READY=1'); notify('STOPPING=1', 'EXIT_STATUS=0')\n"
+        "if os.fork(): os.abort()\n"
+        "while os.getppid() == worker: os.sched_yield()\n"
+        "os.kill(keeper, signal.SIGCONT)"
+    )
+    keeper = daemon.start(sys.executable, "-c", script, wait=False)
+    assert keeper.wait(10) == 0
+    assert daemon.text().count("started worker") == 1
+
+
 def test_ctrl_c_reaches_only_the_keeper_which_stops_in_order(daemon: Daemon) -> None:
     keeper = daemon.start()
     assert os.getsid(daemon.ask()) != os.getsid(keeper.pid)

@@ -30,7 +30,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from engramfs.daemon import adoption, control_socket, predecessor
 from engramfs.daemon.crashes import LIMIT, Crashes
@@ -53,6 +53,7 @@ START_LIMIT = 90.0  # seconds until READY=1: a long journal may have to be repla
 HANG_LIMIT = 5.0  # seconds between two signs of life of a worker, and for an answer at its mount
 KILL_LIMIT = 8.0  # seconds from SIGKILL to the worker's end: a slow disk may hold it
 STOP_LIMIT = 10.0  # seconds from SIGTERM to the worker's end
+MOST_LAST_WORDS = 512  # messages read after a worker's end: anybody may send some, and for ever
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 # What a worker may owe.
@@ -241,6 +242,7 @@ class Keeper:
                 if (what := worker.overdue()) is not None:
                     self._end_late(worker, what)
                 self._look_after(worker)
+            self._hear_last_words()
         finally:
             worker.signal(signal.SIGKILL)
             self._events.forget(worker.stderr, worker.exited)
@@ -330,24 +332,37 @@ class Keeper:
         if worker.forward() == b"":
             self._events.forget(worker.stderr)
 
-    def _on_message(self) -> None:
+    def _on_message(self) -> bool:
+        """Take in the next message of the worker; whether there was one."""
         worker = self._worker
-        lines, descriptors = self._notifications.receive(worker.pid if worker else -1)
+        message = self._notifications.receive(worker.pid if worker else -1)
+        if message is None:
+            return False
         if worker is not None:
-            self._manager.forward(lines)
-            if "STATUS" in lines:
-                self._say(f"worker: {lines['STATUS']}")
-            if lines.get("FDSTORE") == "1":
-                self._held.store()  # what came along is a copy of what we hold
-            if lines.get("READY") == "1" and not self._stopping:
-                self._on_ready(worker)
-            if lines.get("WATCHDOG") == "1" and worker.is_serving:
-                worker.expect(SIGN_OF_LIFE, HANG_LIMIT)
-            if lines.get("STOPPING") == "1" and not self._stopping:
-                worker.told_status = int(lines.get("EXIT_STATUS", 0))
-                worker.expect_end(STOP_LIMIT)
-        for descriptor in descriptors:
+            self._take_in(worker, message.lines)
+        for descriptor in message.descriptors:
             os.close(descriptor)
+        return True
+
+    def _take_in(self, worker: WorkerProcess, lines: Mapping[str, str]) -> None:
+        self._manager.forward(lines)
+        if "STATUS" in lines:
+            self._say(f"worker: {lines['STATUS']}")
+        if lines.get("FDSTORE") == "1":
+            self._held.store()  # what came along is a copy of what we hold
+        if lines.get("READY") == "1" and not self._stopping:
+            self._on_ready(worker)
+        if lines.get("WATCHDOG") == "1" and worker.is_serving:
+            worker.expect(SIGN_OF_LIFE, HANG_LIMIT)
+        if lines.get("STOPPING") == "1" and not self._stopping:
+            worker.told_status = int(lines.get("EXIT_STATUS", 0))
+            worker.expect_end(STOP_LIMIT)
+
+    def _hear_last_words(self) -> None:
+        """What a worker said may be read after its end was noticed, and tells a stop from a crash."""
+        for _ in range(MOST_LAST_WORDS):
+            if not self._on_message():
+                return
 
     def _on_ready(self, worker: WorkerProcess) -> None:
         self._say("the worker is ready")

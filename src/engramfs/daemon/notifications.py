@@ -36,13 +36,16 @@ class Notifications:
     def fileno(self) -> int:
         return self._socket.fileno()
 
-    def receive(self, sender: int) -> Message:
-        """The next message, if it is of process `sender`; an empty one otherwise. Never blocks."""
+    def receive(self, sender: int) -> Message | None:
+        """The next message, an empty one when it is not of process `sender`; None when nothing came.
+
+        Never blocks.
+        """
         room = socket.CMSG_SPACE(_CREDENTIALS.size) + socket.CMSG_SPACE(_MOST_DESCRIPTORS * _DESCRIPTOR.size)
         try:
             data, control, _, _ = self._socket.recvmsg(8192, room, socket.MSG_CMSG_CLOEXEC)
         except BlockingIOError:
-            return Message({})
+            return None
         pid, descriptors = _from_control(control)
         if pid != sender:
             for descriptor in descriptors:

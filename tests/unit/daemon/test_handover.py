@@ -29,8 +29,8 @@ def test_a_notification_reaches_the_keeper(monkeypatch: pytest.MonkeyPatch) -> N
     notifications = Notifications()
     monkeypatch.setenv("NOTIFY_SOCKET", notifications.address)
     assert handover.notify("READY=1", "STATUS=3 stores")
-    assert notifications.receive(os.getpid()).lines == {"READY": "1", "STATUS": "3 stores"}
-    assert notifications.receive(os.getpid()).lines == {}, "and is read once"
+    assert notifications.receive(os.getpid()) == Message({"READY": "1", "STATUS": "3 stores"})
+    assert notifications.receive(os.getpid()) is None, "and is read once"
     notifications.close()
 
 

@@ -48,7 +48,9 @@ class Hub:
         self.worker = handover.start(command, descriptors, environment, 2)
         try:
             assert select.select([notifications], [], [], 20)[0], "the worker did not come up"
-            assert notifications.receive(self.worker).lines["READY"] == "1"
+            message = notifications.receive(self.worker)
+            assert message is not None
+            assert message.lines["READY"] == "1"
         finally:
             notifications.close()
 
