@@ -29,6 +29,8 @@ def under_workload(daemon: Daemon, place: Place, disturb: Callable[[], None]) ->
     assert daemon.inside.call("ended", process, 60, patience=90) == 0, output.read_text()
     daemon.barrier()
     daemon.check_soundness()
+    assert daemon.ok("diff", place.store, place.state) == "", "the log has what the mount shows"
+    assert "skipped" not in daemon.said()
     report: dict[str, Any] = json.loads(output.read_text())
     return report
 
@@ -92,18 +94,21 @@ def test_ten_restarts_during_clones(daemon: Daemon, tmp_path: Path) -> None:
         f"git init -q {source}; cd {source}; for i in $(seq 1000); do head -c 5000 /dev/urandom >$i; done;"
         "git add .; git -c user.name=a -c user.email=a commit -qm all"
     )
-    output = str(tmp_path / "said")
+    output = tmp_path / "said"
     script = (
-        f"n=0; until [ -e {stop} ]; do n=$((n + 1)); git clone -q {source} clone-$n || exit 1;"
-        f"git -C clone-$n fsck --strict && diff -r -x .git {source} clone-$n || exit 2;"
-        "rm -r clone-$n; done; echo $n"
+        f"until [ -e {stop} ]; do git clone -q {source} clone && git -C clone fsck --strict || exit 1;"
+        f"diff -r -x .git {source} clone || exit 2; rm -r clone || exit 3; echo cloned; done"
     )
-    clones = daemon.inside.call("start", ["bash", "-c", f"cd {place.state}; {script}"], None, {}, output)
-    for _ in range(10):
+    clones = daemon.inside.call("start", ["bash", "-c", f"cd {place.state}; {script}"], None, {}, str(output))
+    restarts = 0
+    while restarts < 10 or output.read_text().count("cloned") < 2:
         daemon.ok("restart")
+        restarts += 1
+        time.sleep(random.uniform(0, 0.5))
     stop.touch()
-    assert daemon.inside.call("ended", clones, 120, patience=150) == 0, Path(output).read_text()
-    print(f"{Path(output).read_text().split()[-1]} clones")
+    assert daemon.inside.call("ended", clones, 120, patience=150) == 0, output.read_text()
+    print(f"{restarts} restarts, {output.read_text().count('cloned')} clones")
+    daemon.check_soundness()
 
 
 def test_an_open_file_goes_on_where_it_was(daemon: Daemon) -> None:

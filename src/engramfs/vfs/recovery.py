@@ -110,7 +110,7 @@ class _Recovery:
     def _replay(self, record: Record) -> None:
         store = self._store(record.store)
         if store is None:
-            self._skip(record, "its store is gone")
+            self._skip(record, NotFound("its store is gone"))
             return
         if record.position <= store.head.journal_position:
             return
@@ -118,7 +118,7 @@ class _Recovery:
             store.replay(record)
             self._replayed += 1
         except EngramError as error:
-            self._skip(record, error.message or type(error).__name__)
+            self._skip(record, error)
 
     def _store(self, identifier: int) -> LiveStore | None:
         if identifier not in self._stores:
@@ -137,10 +137,16 @@ class _Recovery:
         below = self._store(store.base)
         return Fork(self._resources, store, head, _ignore, below) if below is not None else None
 
-    def _skip(self, record: Record, why: str) -> None:
-        what = f"record {record.position} of store {record.store} ({type(record.operation).__name__}): {why}"
+    def _skip(self, record: Record, error: EngramError) -> None:
+        what = described(record, error)
         log.warning("journal record skipped", what=what)
         self._skipped.append(what)
+
+
+def described(record: Record, error: EngramError) -> str:
+    """What is said of a record that cannot be replayed."""
+    why = error.message or type(error).__name__
+    return f"record {record.position} of store {record.store} ({type(record.operation).__name__}): {why}"
 
 
 def _ignore(_store: LiveStore) -> None:

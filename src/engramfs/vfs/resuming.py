@@ -17,7 +17,7 @@ from engramfs.storage.journal import Record
 from engramfs.vfs import orphans
 from engramfs.vfs.filesystem import Filesystem
 from engramfs.vfs.node import Node
-from engramfs.vfs.recovery import Recovered
+from engramfs.vfs.recovery import Recovered, described
 from engramfs.vfs.spool import FILLING, Spool
 from engramfs.vfs.writable_view import WritableView
 
@@ -38,7 +38,7 @@ def resume(filesystem: Filesystem, answered: int, caller: int) -> Recovered:
         try:
             replayed += _replay(filesystem, record, answered, caller)
         except EngramError as error:
-            skipped.append(f"record {record.position}: {error.message or type(error).__name__}")
+            skipped.append(described(record, error))
     for orphan in orphans.left(filesystem.resources.spool_path):
         with contextlib.suppress(NotFound):
             _adopt_orphan(filesystem, orphan)
