@@ -9,6 +9,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+from engramfs.errors import Unavailable
+from engramfs.mount.holders import held_within
+
 from ..harness.daemon import Daemon, eventually
 
 # The kernel closes the file while it holds the lock that a look at the namespaces of the process needs.
@@ -62,3 +67,16 @@ def test_status_is_shown_and_no_session_taken_for_gone(daemon: Daemon, tmp_path:
         started = time.monotonic()
         daemon.ok("down")
         assert time.monotonic() - started < 10
+
+
+def test_a_session_is_taken_off_where_it_is_known_to_be(daemon: Daemon, tmp_path: Path) -> None:
+    place = daemon.up()
+    with hanging_process(tmp_path / "other"):
+        daemon.ok("detach", place.session)
+        assert [point for point in daemon.mounts() if point.startswith(place.root)] == []
+
+
+def test_a_look_for_who_holds_a_session_ends_and_says_why(daemon: Daemon, tmp_path: Path) -> None:
+    daemon.up()
+    with hanging_process(tmp_path / "other"), pytest.raises(Unavailable, match="some process hangs"):
+        held_within(0.5, (0, 1))

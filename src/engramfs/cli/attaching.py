@@ -1,6 +1,7 @@
 """A session's mounts, put into a root directory and taken off again."""
 
 import contextlib
+import functools
 import os
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from engramfs.mount.place import Place
 
 _CAP_SYS_ADMIN = 1 << 21
+_PATIENCE = 5.0  # seconds for a look at every process
 Document = dict[str, Any]
 
 
@@ -104,10 +106,14 @@ def take_off(invocation: Invocation, session: Document, places: list["Place"]) -
 
 def ways(invocation: Invocation, session: Document, places: list["Place"]) -> list["Way | None"]:
     """How to get to each place of a session; None where nobody is left."""
-    from engramfs.mount.holders import held_sessions, way_to
+    from engramfs.mount.holders import Held, held_within, way_to
 
     hub, daemon = hub_mount(invocation), daemon_pid(invocation)
-    held = held_sessions(hub.device) if hub is not None else {}
+
+    @functools.cache
+    def held() -> Held:
+        return held_within(_PATIENCE, hub.device) if hub is not None else {}
+
     return [way_to(session["id"], place, held, daemon) for place in places]
 
 

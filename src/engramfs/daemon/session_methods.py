@@ -206,8 +206,8 @@ class SessionMethods:
     async def _gone(self) -> set[str]:
         """The ids of sessions that were attached, and have nobody left in any of their places.
 
-        A look into /proc waits for a process that is about to execute a program and waits itself, for a
-        dead mount, say. Then nobody is said to be gone, and no second thread waits likewise.
+        While a look into /proc waits (see `holders`) nobody is said to be gone, and no second thread waits
+        likewise.
         """
         if not any(session.places for session in self._sessions.every()):
             return set()

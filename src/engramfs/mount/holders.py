@@ -2,12 +2,17 @@
 
 A sandbox takes its mount namespace with it when its last process ends. So a session is held as long as some
 process lives in a namespace that has one of its mounts.
+
+A look into /proc waits for a process that is about to execute a program and waits itself, for a dead mount,
+say. Who must not wait looks with a limit, or in a thread that can be left behind.
 """
 
 import os
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from engramfs.errors import Unavailable
 from engramfs.mount.mountinfo import FUSE_TYPE, Mount, parse
 from engramfs.mount.place import Place, lives, namespace_of
 
@@ -24,6 +29,20 @@ def held_sessions(device: tuple[int, int]) -> Held:
                 session = mount.root[len(_SESSIONS) :].partition("/")[0]
                 held.setdefault(session, {})[namespace] = pid
     return held
+
+
+def held_within(seconds: float, device: tuple[int, int]) -> Held:
+    """`held_sessions`. Raises `Unavailable` when the look takes longer."""
+    found: list[Held] = []
+    look = threading.Thread(target=lambda: found.append(held_sessions(device)), daemon=True)
+    look.start()
+    look.join(seconds)
+    if not found:
+        raise Unavailable(
+            f"no answer within {seconds:g} s to who holds the session: some process hangs while it executes a"
+            " program, perhaps from a dead mount; end it, or try again"
+        )
+    return found[0]
 
 
 def is_gone(session: str, place: Place, held: Held, own: int) -> bool:
@@ -45,13 +64,16 @@ class Way(NamedTuple):
     root: str
 
 
-def way_to(session: str, place: Place, held: Held, daemon: int) -> Way | None:
-    """The way to `place`, or None when nobody is left there. `daemon` is a process in its own namespace."""
+def way_to(session: str, place: Place, held: Callable[[], Held], daemon: int) -> Way | None:
+    """The way to `place`, or None when nobody is left there. `daemon` is a process in its own namespace.
+
+    `held` is asked only where nothing else tells.
+    """
     if place.pid is not None and lives(place.pid, place.started) and _is_in(place):
         return Way(place.pid, "/")
     if namespace_of(daemon) == place.namespace:
         return Way(daemon, place.root)
-    holder = held.get(session, {}).get(place.namespace)
+    holder = held().get(session, {}).get(place.namespace)
     return Way(holder, "/" if place.pid is not None else place.root) if holder is not None else None
 
 
