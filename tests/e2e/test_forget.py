@@ -22,6 +22,11 @@ def test_the_actors_stores_go_and_the_redactions_needed_elsewhere_are_printed(da
     unsaid = daemon.command("forget", "alice")
     assert unsaid.code == 2
     assert "would delete  memories/alice" in unsaid.out
+    commands = [line for line in unsaid.out.splitlines() if "engramfs redact" in line]
+    assert [line[0] for line in commands] == [
+        "#",
+        "#",
+    ]  # the heads have it, so nothing to run yet
     assert daemon.json("store", "list", "memories/alice") != []
 
     found = daemon.json("forget", "alice", "--yes")

@@ -103,12 +103,14 @@ def _between(
     from engramfs.history import catalog
     from engramfs.history.between import between
     from engramfs.history.diff import with_renames
+    from engramfs.history.kept import path_tree_at
     from engramfs.history.patch import content_of
-    from engramfs.history.tree import resolve, tree_at
+    from engramfs.history.tree import resolve
 
     before, after = _numbers(old, new, catalog.head(reader, store.id).number)
     path = old.path or b""
-    if path and not any(resolve(tree_at(reader, store, number), path) for number in (before, after)):
+    trees = [path_tree_at(reader, store, number, path) for number in (before, after)]
+    if path and not any(resolve(tree, path) for tree in trees):
         raise _no_path(store, path, f"@{before} or @{after}")
 
     def contents(one: "Difference") -> tuple[bytes | None, bytes | None]:
@@ -121,10 +123,12 @@ def _from_directory(
     reader: "Reader", store: "Store", old: "Reference", directory: bytes
 ) -> "tuple[list[Difference], Contents]":
     from engramfs.history.against_directory import against_directory, content_on_disk
+    from engramfs.history.kept import path_tree_at
     from engramfs.history.patch import content_of
-    from engramfs.history.tree import resolve, tree_at
+    from engramfs.history.tree import resolve
 
-    tree, path = tree_at(reader, store, old.version), old.path or b""
+    path = old.path or b""
+    tree = path_tree_at(reader, store, old.version, path)
     found = list(against_directory(tree, directory, path))
     if path and not found and resolve(tree, path) is None:
         raise _no_path(store, path, f" or {printable(directory)}")

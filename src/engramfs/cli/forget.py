@@ -20,8 +20,8 @@ def command(invocation: Invocation, actor: str, tenant: str | None, yes: bool) -
     """Delete every store that is the memory of ACTOR, with all versions.
 
     What ACTOR wrote into other stores, or what these have of ACTOR's memory, stays: the redactions that it
-    takes to remove it are printed. Without --yes nothing is deleted. The bytes leave the disk with the next
-    engramfs gc.
+    takes to remove it are printed, as comments those that have to wait for a newer version. Without --yes
+    nothing is deleted. The bytes leave the disk with the next engramfs gc.
     """
     params: dict[str, Any] = {"actor": actor, "tenant": tenant, "delete": yes}
 
@@ -45,5 +45,16 @@ def _print(output: Output, document: dict[str, Any]) -> None:
     for name in document["stores"]:
         output.line(("deleted", "green") if document["deleted"] else ("would delete", "yellow"), name)
     for trace in document["elsewhere"]:
-        head = ("change it first, the head has it", "yellow") if trace["at_head"] else ""
-        output.line(trace["command"], (f"# {document['actor']} {trace['why']}", "bright_black"), head)
+        _print_trace(output, trace, f"# {document['actor']} {trace['why']}")
+
+
+def _print_trace(output: Output, trace: dict[str, Any], why: str) -> None:
+    """A command that works as it stands; whatever does not is a comment."""
+    if trace["at_head"]:
+        first = "the head has it, so change or remove it first, and then:"
+        output.line((why, "bright_black"), (first, "yellow"), f"{trace['command']}")
+    elif trace["lost"]:
+        where = f"{trace['store']}@{trace['number']}"
+        output.line((why, "bright_black"), f"{where}:{trace['path']}", ("which is not found there", "yellow"))
+    else:
+        output.line(trace["command"], (why, "bright_black"))

@@ -75,11 +75,11 @@ def command(invocation: Invocation, /, reference: str, path: str | None, **optio
         selection = _selection(asked, wanted)
         with repository.engine.reading() as reader:
             store = catalog.named(reader, wanted.store)
-            newest = catalog.head(reader, store.id).number
+            head = catalog.head(reader, store.id)
             printer = VersionPrinter(
                 invocation,
                 store,
-                newest,
+                head,
                 stat=asked.stat,
                 patch=asked.patch,
                 secrets=asked.flag == hygiene.FLAG,
@@ -90,7 +90,7 @@ def command(invocation: Invocation, /, reference: str, path: str | None, **optio
             from engramfs.cli.watching import watch
 
             _check_watchable(wanted, selection)
-            watch(repository.engine, store, selection, newest, asked.limit, printer)
+            watch(repository.engine, store, selection, head.number, asked.limit, printer)
 
 
 def _print_pending(invocation: Invocation, reference: str) -> None:

@@ -50,9 +50,13 @@ def _number(repository: "Repository", wanted: "Reference", moment: str | None) -
         return wanted.version or 0
     from engramfs.cli.arguments import parse_since
     from engramfs.history import catalog, log
+    from engramfs.history.kept import is_partial
 
     with repository.engine.reading() as reader:
-        number = log.at_time(reader, catalog.named(reader, wanted.store).id, parse_since(moment))
+        store = catalog.named(reader, wanted.store)
+        number = log.at_time(reader, store.id, parse_since(moment))
+        if is_partial(reader, store, number):  # one that went may have changed the path before that time
+            raise catalog.no_version(reader, store, catalog.head(reader, store.id), number)
     if not number:
         raise NotFound(f"{wanted.store} had no version at {moment}; engramfs log {wanted.store} lists them")
     return number

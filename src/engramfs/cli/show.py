@@ -53,12 +53,13 @@ def _show_version(
     from engramfs.history import catalog, log
     from engramfs.history.selection import Selected
 
+    head = catalog.head(reader, store.id)
     if number is None:
-        number = catalog.head(reader, store.id).number
+        number = head.number
         if number == 0:
             raise NotFound(f"store {store.name} has no version yet; engramfs import makes one")
     one = Selected(log.version(reader, store, number), b"")
-    printer = VersionPrinter(invocation, store, number, stat=stat, patch=patch, secrets=True)
+    printer = VersionPrinter(invocation, store, head, stat=stat, patch=patch, secrets=True)
     if invocation.json:
         invocation.output.document({"store": store.name, **printer.describe(reader, one)})
     else:
@@ -66,10 +67,10 @@ def _show_version(
 
 
 def _show_path(invocation: Invocation, reader: "Reader", store: "Store", wanted: "Reference") -> None:
-    from engramfs.history.tree import tree_at
+    from engramfs.history.kept import path_tree_at
 
     where = f"{store.name}@{wanted.version}" if wanted.version is not None else store.name
-    tree = tree_at(reader, store, wanted.version)
+    tree = path_tree_at(reader, store, wanted.version, wanted.path or b"")
     hint = f"engramfs show {where}: lists what there is"
     show_entry(invocation, reader, tree, wanted.path or b"", where, hint)
 

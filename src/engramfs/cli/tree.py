@@ -31,13 +31,15 @@ def command(
 ) -> None:
     """Show what is in STORE, or below PATH in it, with sizes: at the head, or in version N."""
     from engramfs.history import catalog
-    from engramfs.history.tree import resolve, tree_at
+    from engramfs.history.kept import path_tree_at
+    from engramfs.history.tree import resolve
 
     with offline.reading(invocation) as repository, paged(invocation, unless=no_pager):
         wanted = with_path(refer(repository, reference), path)
         with repository.engine.reading() as reader:
             store = catalog.named(reader, wanted.store)
-            tree, start = tree_at(reader, store, wanted.version), wanted.path or b""
+            start = wanted.path or b""
+            tree = path_tree_at(reader, store, wanted.version, start)
             entry = resolve(tree, start)
             name = store.name if wanted.version is None else f"{store.name}@{wanted.version}"
             if entry is None:

@@ -20,18 +20,18 @@ from engramfs.history.redaction import redactions
 if TYPE_CHECKING:
     from engramfs.history.diff import Difference
     from engramfs.history.selection import Selected
-    from engramfs.model.store import Store
+    from engramfs.model.store import Head, Store
     from engramfs.storage.protocol import Reader
 
 
 class VersionPrinter:
-    """Prints versions of one store; `newest` says how wide a number may be."""
+    """Prints versions of one store; `head` says how wide a number may be, and which are kept in part."""
 
     def __init__(
         self,
         invocation: Invocation,
         store: "Store",
-        newest: int,
+        head: "Head",
         *,
         stat: bool = False,
         patch: bool = False,
@@ -41,7 +41,8 @@ class VersionPrinter:
         self._secrets = secrets
         self._output = invocation.output
         self._store = store
-        self._width = len(str(newest))
+        self._oldest = head.oldest
+        self._width = len(str(head.number))
         self._stat = stat
         self._patch = patch
         self.as_json = invocation.json
@@ -50,19 +51,21 @@ class VersionPrinter:
         """A version as one line, with what was asked for below it."""
         changes = log.changes(reader, self._store.id, one.version.number)
         touching = (change for change in changes if log.touches(change, one.path))
-        print_line(self._output, one.version, touching, self._width)
+        print_line(self._output, one.version, touching, self._width, partial=self._is_partial(one))
         print_secrets(self._output, self._found_secrets(reader, one))
         self.print_differences(reader, one)
 
     def print_version(self, reader: "Reader", one: "Selected") -> None:
         """A version with everything that is known of it."""
         number = one.version.number
-        print_version(
-            self._output, self._store.name, one.version, log.changes(reader, self._store.id, number)
-        )
+        changes = log.changes(reader, self._store.id, number)
+        print_version(self._output, self._store.name, one.version, changes, oldest=self._oldest)
         print_redactions(self._output, redactions(reader, self._store.id, number))
         print_secrets(self._output, self._found_secrets(reader, one))
         self.print_differences(reader, one)
+
+    def _is_partial(self, one: "Selected") -> bool:
+        return one.version.number < self._oldest
 
     def _found_secrets(self, reader: "Reader", one: "Selected") -> "list[hygiene.FoundAt]":
         if not self._secrets or hygiene.FLAG not in one.version.flags:
@@ -91,7 +94,8 @@ class VersionPrinter:
 
     def describe(self, reader: "Reader", one: "Selected") -> dict[str, Any]:
         """A version as JSON: with `differences`, if the summary or the patch was asked for."""
-        described = log.describe(one.version, log.changes(reader, self._store.id, one.version.number))
+        changes = log.changes(reader, self._store.id, one.version.number)
+        described = log.describe(one.version, changes, partial=self._is_partial(one))
         if self._secrets and hygiene.FLAG in one.version.flags:
             described["secrets"] = [msgspec.structs.asdict(each) for each in self._found_secrets(reader, one)]
         if self._stat or self._patch:

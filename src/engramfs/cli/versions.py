@@ -8,7 +8,7 @@ from engramfs.cli.output import Cell, Output
 from engramfs.model.entry import Kind
 from engramfs.model.names import printable
 from engramfs.model.quantities import format_size
-from engramfs.model.version import Change, ChangeKind
+from engramfs.model.version import PARTIAL, Change, ChangeKind
 
 if TYPE_CHECKING:
     from engramfs.history.hygiene import FoundAt
@@ -39,13 +39,16 @@ def local_time(nanoseconds: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(nanoseconds // 10**9))
 
 
-def print_line(output: Output, version: "Version", changes: Iterable[Change], width: int) -> None:
+def print_line(
+    output: Output, version: "Version", changes: Iterable[Change], width: int, *, partial: bool = False
+) -> None:
     """One version as one line; numbers are `width` digits wide."""
     shown = [change for _, change in zip(range(_SHOWN), changes, strict=False)]
     output.line(
         (f"@{version.number}".rjust(width + 1), "yellow"),
         local_time(version.time),
         (version.author.label(), "cyan"),
+        (PARTIAL if partial else "", "bright_black"),
         *summary(version, shown),
     )
 
@@ -63,8 +66,10 @@ def summary(version: "Version", shown: Sequence[Change]) -> list[Cell]:
     return cells
 
 
-def print_version(output: Output, store: str, version: "Version", changes: Iterable[Change]) -> None:
-    """A version as a heading and a line for each change."""
+def print_version(
+    output: Output, store: str, version: "Version", changes: Iterable[Change], *, oldest: int = 1
+) -> None:
+    """A version as a heading and a line for each change; those below `oldest` are kept in part."""
     output.line((f"{store}@{version.number}", "yellow"), (version.digest.hex(), "bright_black"))
     output.line("author ", (version.author.label(), "cyan"), _ids_of(version.author))
     output.line("came by", version.via, (_VIA.get(version.via, ""), "bright_black"))
@@ -73,6 +78,12 @@ def print_version(output: Output, store: str, version: "Version", changes: Itera
         output.line("message" if number == 0 else "       ", line)
     if flags := flags_of(version):
         output.line("flags  ", (flags, "red"))
+    if version.number < oldest:
+        output.line(
+            "kept   ",
+            ("in part: retention removed the rest of its tree", "yellow"),
+            f"the oldest whole version is {store}@{oldest}",
+        )
     output.line("")
     for change in changes:
         has_size = change.kind is not Kind.DIRECTORY and change.op is not ChangeKind.DELETED

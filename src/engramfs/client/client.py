@@ -108,7 +108,7 @@ class Client:
         from engramfs.history.tree import resolve
         from engramfs.storage import blobs
 
-        with self.tree(store, version, fork=fork) as (reader, number, tree):
+        with self.tree(store, version, fork=fork, path=path) as (reader, number, tree):
             entry = resolve(tree, raw(path))
             if entry is None:
                 raise NotFound(f"{path} is not in {store}@{number}")
@@ -119,20 +119,21 @@ class Client:
 
     @contextlib.contextmanager
     def tree(
-        self, store: str, version: int | None = None, *, fork: int = 0, sealed: bool = True
+        self, store: str, version: int | None = None, *, fork: int = 0, sealed: bool = True, path: str = ""
     ) -> "Iterator[tuple[Reader, int, Tree]]":
         """A store's tree at its head or at a version, with the transaction and the version's number.
 
-        With `fork`, the head and what waits for approval in that fork of it.
+        With `fork`, the head and what waits for approval in that fork of it. A caller who wants one `path`
+        alone gets it from a version that is kept in part, too.
         """
         from engramfs.history import catalog
-        from engramfs.history.tree import tree_at
+        from engramfs.history.kept import path_tree_at
 
         with self.reading(sealed=sealed) as reader:
             known = catalog.named(reader, store)
             number = catalog.head(reader, known.id).number if version is None else version
             shown = catalog.get(reader, fork) if fork else known
-            yield reader, number, tree_at(reader, shown, version)
+            yield reader, number, path_tree_at(reader, shown, version, raw(path))
 
     def log(self, store: str, path: str = "", limit: int | None = None) -> list[dict[str, Any]]:
         """The versions of a store, newest first, as `engramfs log --json` has them."""
@@ -140,15 +141,19 @@ class Client:
 
         with self.reading() as reader:
             known = catalog.named(reader, store)
-            newest = catalog.head(reader, known.id).number
-            touching = log.numbers_touching(reader, known, raw(path), newest)
+            head = catalog.head(reader, known.id)
+            touching = log.numbers_touching(reader, known, raw(path), head.number)
             found = (
-                (log.version(reader, known, number) for number in touching)
+                (one for number in touching if (one := log.find_version(reader, known.id, number)))
                 if path
                 else log.versions(reader, known.id)
             )
             return [
-                log.describe(version, log.changes(reader, known.id, version.number))
+                log.describe(
+                    version,
+                    log.changes(reader, known.id, version.number),
+                    partial=version.number < head.oldest,
+                )
                 for version in islice(found, limit)
             ]
 

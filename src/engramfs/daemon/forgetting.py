@@ -91,10 +91,13 @@ def look(repository: Repository, request: ForgetRequest) -> Document:
         "tenant": request.tenant,
         "stores": [store.name for store in own],
         "deleted": request.delete,
-        "elsewhere": [{**msgspec.to_builtins(trace), "command": _command(trace)} for trace in left],
+        "elsewhere": [{**msgspec.to_builtins(trace), "command": command(trace)} for trace in left],
     }
 
 
-def _command(trace: Trace) -> str:
+def command(trace: Trace) -> str | None:
+    """What takes it out, once it is not at the head any more."""
+    if trace.lost:
+        return None
     words = ["engramfs", "redact", trace.store, str(trace.number), trace.path, "--reason", "forgotten"]
     return shlex.join(words)

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from engramfs.errors import NotFound
 from engramfs.history import catalog
 from engramfs.history.diff import Difference, compare, differences, is_directory, same, with_renames
+from engramfs.history.kept import has_whole_predecessor, path_tree_at
 from engramfs.history.log import changes
-from engramfs.history.tree import Tree, resolve, tree_at
+from engramfs.history.tree import Tree, resolve
 from engramfs.model.entry import Entry, Kind
 from engramfs.model.store import Store
 from engramfs.model.version import ChangeKind
@@ -24,9 +25,9 @@ _FEW = 1000  # changes that are looked at even where there are hardly any files
 def between(reader: Reader, store: Store, old: int, new: int, path: bytes = b"") -> Iterator[Difference]:
     """What is not the same in version `new` as in `old`, at and below `path`, as `differences` has it.
 
-    Raises `NotFound` when there is no such version.
+    Raises `NotFound` when there is no such version, or too little is kept of it.
     """
-    before, after = tree_at(reader, store, old), tree_at(reader, store, new)
+    before, after = (path_tree_at(reader, store, number, path) for number in (old, new))
     touched = _touched(reader, store, min(old, new), max(old, new))
     if touched is None:
         yield from differences(before, after, path)
@@ -37,13 +38,14 @@ def between(reader: Reader, store: Store, old: int, new: int, path: bytes = b"")
 def of_version(reader: Reader, store: Store, number: int) -> list[Difference]:
     """What a version did to the one before it, renames included.
 
-    Raises `NotFound` when the one before is not there any more.
+    Raises `NotFound` when one of the two is not there as a whole any more.
     """
     before = keys.version(store.id, number - 1)
-    if number > 1 and reader.get(Table.VERSIONS, before) is None:
+    is_missing = number > 1 and reader.get(Table.VERSIONS, before) is None
+    if is_missing or not has_whole_predecessor(reader, store, number):
         raise NotFound(
-            f"the version before {number} of {store.name} is not kept any more, so there is nothing to "
-            "compare with"
+            f"the version before {number} of {store.name} is not kept any more as a whole, so there is "
+            "nothing to compare with"
         )
     return with_renames(between(reader, store, number - 1, number))
 

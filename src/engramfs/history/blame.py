@@ -9,10 +9,11 @@ from collections.abc import Iterator
 import msgspec
 
 from engramfs.errors import NotFound, UsageError
+from engramfs.history.kept import find_kept, is_partial, path_tree_at
 from engramfs.history.lineage import lineage
 from engramfs.history.lines import is_binary, matches, split_lines
 from engramfs.history.log import find_version
-from engramfs.history.tree import VersionTree, resolve
+from engramfs.history.tree import resolve
 from engramfs.model.entry import Entry, Kind
 from engramfs.model.names import printable
 from engramfs.model.store import Store
@@ -34,7 +35,7 @@ def blame(reader: Reader, store: Store, path: bytes, number: int) -> list[Blamed
 
     Raises `NotFound` when it is not there, `UsageError` for what is no text file.
     """
-    entry = resolve(VersionTree(reader, store, number), path)
+    entry = resolve(path_tree_at(reader, store, number, path), path)
     if entry is None:
         raise NotFound(f"there is no {printable(path)} in {store.name}@{number}")
     if entry.kind is not Kind.FILE:
@@ -50,6 +51,11 @@ def blame(reader: Reader, store: Store, path: bytes, number: int) -> list[Blamed
 
 def _contents(reader: Reader, store: Store, path: bytes, newest: int) -> Iterator[tuple[int, Entry]]:
     """Each content that can be read, newest first, with the version that brought it."""
+    if is_partial(reader, store, newest):  # of what was before nothing is sure to be kept
+        kept = find_kept(reader, store, newest, path)
+        if kept is not None:
+            yield kept.number or newest, kept.entry
+        return
     known: tuple[int, Entry] | None = None
     for step in lineage(reader, store, path, newest):
         if step.entry.kind is not Kind.FILE or step.entry.is_redacted:

@@ -172,8 +172,13 @@ def head(reader: Reader, identifier: int) -> Head:
         raise Corrupt(f"the head of store number {identifier} cannot be read; run engramfs verify") from error
 
 
-def no_version(store: Store, head: Head, number: int) -> NotFound:
-    """The error that says so, and why."""
+def no_version(reader: Reader, store: Store, head: Head, number: int) -> NotFound:
+    """The error that says so, or that its tree is not there, and why."""
+    if 0 < number < head.oldest and reader.get(Table.VERSIONS, keys.version(store.id, number)) is not None:
+        return NotFound(
+            f"{store.name}@{number} is kept only in part: retention removed the rest of its tree; name one "
+            f"PATH that it brought (engramfs show {store.name}@{number}), or a version from {head.oldest} on"
+        )
     if 0 < number < head.oldest:
         return NotFound(
             f"version {number} of store {store.name} was removed by retention; its oldest is {head.oldest} "

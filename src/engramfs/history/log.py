@@ -16,7 +16,7 @@ from engramfs.model.entry import Kind
 from engramfs.model.names import printable
 from engramfs.model.store import Store
 from engramfs.model.times import format_time
-from engramfs.model.version import Change, ChangeKind, Version
+from engramfs.model.version import PARTIAL, Change, ChangeKind, Version
 from engramfs.storage import keys
 from engramfs.storage.protocol import Reader, Row, Table
 
@@ -53,7 +53,7 @@ def version(reader: Reader, store: Store, number: int) -> Version:
     """One version. Raises `NotFound`."""
     found = find_version(reader, store.id, number)
     if found is None:
-        raise catalog.no_version(store, catalog.head(reader, store.id), number)
+        raise catalog.no_version(reader, store, catalog.head(reader, store.id), number)
     return found
 
 
@@ -142,8 +142,11 @@ def feed(reader: Reader, first: int, last: int) -> Iterator[tuple[int, int]]:
         yield int(store), int(number)
 
 
-def describe(version: Version, changes: Iterable[Change]) -> dict[str, Any]:
-    """A version as JSON. `overwrites` is there only when the version is flagged `concurrent`."""
+def describe(version: Version, changes: Iterable[Change], *, partial: bool = False) -> dict[str, Any]:
+    """A version as JSON. `overwrites` is there only when the version is flagged `concurrent`.
+
+    `partial` is there only when it is: retention removed what others had in the tree of then.
+    """
     described: dict[str, Any] = {
         "number": version.number,
         "time": format_time(version.time),
@@ -156,6 +159,8 @@ def describe(version: Version, changes: Iterable[Change]) -> dict[str, Any]:
     }
     if version.overwrites:
         described["overwrites"] = list(version.overwrites)
+    if partial:
+        described["partial"] = True
     return described
 
 
@@ -185,9 +190,10 @@ def describe_change(change: Change) -> dict[str, Any]:
     }
 
 
-def line(version: Version) -> str:
+def line(version: Version, *, partial: bool = False) -> str:
     """A version as one line for people: number, time, author, flags, count of changes, message.
 
+    With `partial`, it says that retention left only part of the tree.
     The time has every digit, so that `.versions/@<time>` with it is this version.
     """
     flags = [*version.flags, *(f"overwrites {number}" for number in version.overwrites)]
@@ -196,6 +202,7 @@ def line(version: Version) -> str:
         f"{version.number:>6}",
         format_time(version.time),
         version.author.label(),
+        PARTIAL if partial else "",
         f"[{', '.join(flags)}]" if flags else "",
         f"{count} change" + ("" if count == 1 else "s"),
         one_line(version.message),

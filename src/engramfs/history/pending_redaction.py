@@ -9,7 +9,8 @@ import msgspec
 from engramfs.errors import NotFound, Refused
 from engramfs.history import catalog, pending
 from engramfs.history.change_edits import Edit, edit_changes
-from engramfs.history.redaction import Removed, Span, add_redaction, encode, find, forget_name
+from engramfs.history.redaction import Removed, add_redaction, encode, forget_name
+from engramfs.history.redaction_target import Span, find
 from engramfs.history.repository import Repository
 from engramfs.history.residue import leave_residue
 from engramfs.history.tree import decode_entry, version_tree

@@ -15,39 +15,28 @@ mounts show, so there has to be a newer version first.
 """
 
 from collections.abc import Iterator
-from itertools import groupby
 
 import msgspec
 
-from engramfs.errors import Conflict, NotFound, Redacted, Refused, UsageError
+from engramfs.errors import Conflict, Refused, UsageError
 from engramfs.history import catalog
 from engramfs.history.change_edits import Edit, edit_changes
 from engramfs.history.occurrences import occurrences
+from engramfs.history.redaction_target import Span, spans, target
 from engramfs.history.repository import Repository
 from engramfs.history.residue import leave_residue
-from engramfs.history.tree import Tree, VersionTree, decode_entry, path_to, resolve, tree_at
+from engramfs.history.tree import VersionTree, decode_entry, path_to
 from engramfs.model.author import Author
-from engramfs.model.entry import EMPTY_DIGEST, ROOT_NODE, Entry, Kind
+from engramfs.model.entry import EMPTY_DIGEST, ROOT_NODE, Entry
 from engramfs.model.names import printable
 from engramfs.model.redaction import Redaction
 from engramfs.model.store import Store
 from engramfs.storage import keys
-from engramfs.storage.protocol import Reader, Row, Table, Writer
+from engramfs.storage.protocol import Reader, Table, Writer
 
 encode = msgspec.msgpack.Encoder().encode
 _decode_redactions = msgspec.msgpack.Decoder(list[Redaction]).decode
 _ATTEMPTS = 100
-
-
-class Span(msgspec.Struct, frozen=True):
-    """The versions `first` to `last` showed the content of `entry` as `name` in the directory `parent`."""
-
-    parent: int
-    name: bytes
-    first: int
-    last: int
-    entry: Entry
-    rows: tuple[int, ...]  # the versions whose rows say so
 
 
 class Removed(msgspec.Struct, frozen=True):
@@ -105,6 +94,7 @@ class _Plan(msgspec.Struct, frozen=True):
     head: int
     content: Entry
     spans: tuple[Span, ...]
+    further: tuple[tuple[int, Edit], ...]  # to be done to changes of versions, beside the ends of the spans
     mentions: tuple[int, ...]  # further versions whose changes may name the digest
     everywhere: bool
 
@@ -126,7 +116,9 @@ class _Plan(msgspec.Struct, frozen=True):
         for span in self.spans:
             for number in span.rows:
                 key = keys.history(self.store.id, span.parent, span.name, number)
-                writer.put(Table.HISTORY, key, encode(_entry(writer, key).redacted()))
+                value = writer.get(Table.HISTORY, key)
+                if value is not None:  # a collection may have removed it meanwhile
+                    writer.put(Table.HISTORY, key, encode(decode_entry(value).redacted()))
         for parent, name in {(span.parent, span.name) for span in self.spans}:
             forget_name(writer, self.store.id, parent, name)
         return Removed(self.store.id, self.content, self.spans, tuple(versions), count)
@@ -145,6 +137,8 @@ class _Plan(msgspec.Struct, frozen=True):
             after = self._path(reader, span, span.last + 1)
             edit = Edit(span.entry, frozenset([paths[span.last], after]), False)
             edits.setdefault(span.last + 1, []).append(edit)
+        for number, edit in self.further:
+            edits.setdefault(number, []).append(edit)
         return edits
 
     def _path(self, reader: Reader, span: Span, number: int) -> bytes:
@@ -155,8 +149,8 @@ def _plan(repository: Repository, name: str, number: int, path: bytes, *, everyw
     with repository.engine.reading() as reader:
         store = catalog.named(reader, name)
         head = catalog.head(reader, store.id).number
-        parent, entry = find(tree_at(reader, store, number), f"{store.name}@{number}", path)
-        spans = [_span_at(reader, store, parent, path.rpartition(b"/")[2], number)]
+        aim = target(reader, store, number, path)
+    entry, found = aim.content, [aim.span] if aim.span is not None else []
     mentions: set[int] = set()
     if everywhere:
         if entry.digest == EMPTY_DIGEST:
@@ -165,56 +159,13 @@ def _plan(repository: Repository, name: str, number: int, path: bytes, *, everyw
             )
         places = {(one.parent, one.name): None for one in occurrences(repository.engine, entry, store.id)}
         with repository.engine.reading() as reader:
-            spans = [
-                span for place in places for span in _spans(reader, store, *place) if span.entry.holds(entry)
+            found = [
+                span for place in places for span in spans(reader, store, *place) if span.entry.holds(entry)
             ]
         mentions = set(_mentions(repository, store.id, entry.digest)) if entry.digest else set()
     with repository.engine.reading() as reader:
-        _require_past(reader, store, spans, head)
-    return _Plan(store, head, entry, tuple(spans), tuple(mentions), everywhere)
-
-
-def find(tree: Tree, where: str, path: bytes) -> tuple[int, Entry]:
-    """The directory and the entry of `path` in a tree, which people know as `where`."""
-    above, entry = resolve(tree, path.rpartition(b"/")[0]), resolve(tree, path)
-    if entry is None or above is None:
-        raise NotFound(
-            f"{printable(path)} is not in {where}; engramfs log --path {printable(path)} shows what has it"
-        )
-    if entry.kind is Kind.DIRECTORY:
-        raise UsageError(f"{printable(path) or 'the root'} is a directory; redact the files in it one by one")
-    if entry.is_redacted:
-        raise Redacted(f"{printable(path)} in {where} was redacted before")
-    return above.node, entry
-
-
-def _spans(reader: Reader, store: Store, parent: int, name: bytes) -> Iterator[Span]:
-    """The spans of a name, oldest first; rows that hold the same are one. Of one without end, `last` is 0."""
-    prefix = keys.live(store.id, parent, name) + b"\0"
-    rows = list(reader.scan(Table.HISTORY, prefix, keys.after(prefix)))
-    groups = [(content, list(rows)) for content, rows in groupby(rows, key=_content)]
-    for index, (content, group) in enumerate(groups):
-        if content is None:
-            continue
-        numbers = tuple(keys.read_u64(key[-8:]) for key, _ in group)
-        following = groups[index + 1][1][0][0] if index + 1 < len(groups) else None
-        last = keys.read_u64(following[-8:]) - 1 if following is not None else 0
-        yield Span(parent, name, numbers[0], last, decode_entry(group[0][1]), numbers)
-
-
-def _content(row: Row) -> tuple[Kind, bytes, bytes] | None:
-    if row[1] == keys.TOMBSTONE:
-        return None
-    entry = decode_entry(row[1])
-    return entry.kind, entry.digest, entry.target
-
-
-def _span_at(reader: Reader, store: Store, parent: int, name: bytes, number: int) -> Span:
-    return next(
-        span
-        for span in _spans(reader, store, parent, name)
-        if span.first <= number and (span.last == 0 or number <= span.last)
-    )
+        _require_past(reader, store, found, head)
+    return _Plan(store, head, entry, tuple(found), aim.edits, tuple(mentions), everywhere)
 
 
 def _mentions(repository: Repository, store: int, digest: bytes) -> Iterator[int]:
@@ -239,12 +190,6 @@ def _require_past(reader: Reader, store: Store, spans: list[Span], head: int) ->
                 f"{path} in {store.name} still has that content at the head; change or remove it first, "
                 "so that there is a newer version, then redact the old one"
             )
-
-
-def _entry(reader: Reader, key: bytes) -> Entry:
-    value = reader.get(Table.HISTORY, key)
-    assert value, "the rows of a store do not change while its head is the same"
-    return decode_entry(value)
 
 
 def add_redaction(writer: Writer, store: int, number: int, redaction: Redaction) -> None:

@@ -7,7 +7,8 @@ import msgspec
 from engramfs.errors import Conflict, NotFound, Redacted
 from engramfs.history.commit import Commit
 from engramfs.history.graft import Wanted, graft
-from engramfs.history.tree import HeadTree, Tree, resolve, tree_at, walk
+from engramfs.history.kept import path_tree_at
+from engramfs.history.tree import HeadTree, Tree, resolve, walk
 from engramfs.model.author import Author
 from engramfs.model.entry import Entry, Kind
 from engramfs.model.names import printable
@@ -36,11 +37,11 @@ def plan(
     mtimes are those of then. Without a difference there are no changes, so no version. `reader` must be
     the transaction that the commit is written in, unless nobody else can write meanwhile.
 
-    Raises `NotFound` when the version, or the path in it, does not exist, `Conflict` when a file is where
-    a directory above `path` was, and `QuotaExceeded`.
+    Raises `NotFound` when the version, or the path in it, is not there (any more), `Conflict` when a file is
+    where a directory above `path` was, and `QuotaExceeded`.
     """
     path = b"/".join(name for name in (path or b"").split(b"/") if name not in (b"", b"."))
-    tree = tree_at(reader, store, number)
+    tree = path_tree_at(reader, store, number, path)
     entry = resolve(tree, path)
     if entry is not None and entry.is_redacted:
         raise Redacted(f"{printable(path)} in {store.name}@{number} was redacted; it cannot be restored")
@@ -101,4 +102,5 @@ def _below(tree: Tree, head: HeadTree, path: bytes, now: int) -> Iterator[Wanted
 
 
 def _wanted(path: bytes, entry: Entry, now: int) -> Wanted:
-    return Wanted(path, replace(entry, ctime=now), entry.node)
+    node = max(entry.node, 0)  # below zero it is made up: see `engramfs.history.kept`
+    return Wanted(path, replace(entry, ctime=now, node=node, origin=entry.origin if node else 0), entry.node)

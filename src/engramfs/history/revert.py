@@ -13,6 +13,7 @@ from engramfs.errors import Conflict, NotFound, Redacted
 from engramfs.history import log
 from engramfs.history.changes import Name
 from engramfs.history.commit import Commit
+from engramfs.history.kept import has_whole_predecessor
 from engramfs.history.three_way import ThreeWay, path_in
 from engramfs.history.tree import VersionTree, places, resolve
 from engramfs.model.author import Author
@@ -43,9 +44,11 @@ def plan(reader: Reader, store: Store, number: int, author: Author, now: int) ->
             f"version {number} of {store.name} was redacted, so what it did is not known any more; "
             f"engramfs restore brings back an older one"
         )
-    if number > 1 and log.find_version(reader, store.id, number - 1) is None:
+    is_missing = number > 1 and log.find_version(reader, store.id, number - 1) is None
+    if is_missing or not has_whole_predecessor(reader, store, number):
         raise NotFound(
-            f"the version before {number} of {store.name} is not kept any more, so it cannot be undone"
+            f"the version before {number} of {store.name} is not kept any more as a whole, so it cannot be "
+            f"undone; engramfs restore {store.name}@N PATH brings single files back"
         )
     planned = _Revert(reader, store, number, now).commit(changes)
     about = f": {version.message}" if version.message else ""

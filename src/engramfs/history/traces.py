@@ -8,9 +8,10 @@ from itertools import islice
 
 import msgspec
 
+from engramfs.errors import NotFound
 from engramfs.history import catalog, log
 from engramfs.history.collection.marking import named
-from engramfs.history.tree import HeadTree, VersionTree, resolve
+from engramfs.history.redaction_target import target
 from engramfs.model.author import Author
 from engramfs.model.entry import EMPTY_DIGEST, Kind
 from engramfs.model.names import printable
@@ -19,17 +20,23 @@ from engramfs.model.version import Change, ChangeKind
 from engramfs.storage import keys
 from engramfs.storage.protocol import Engine, Reader, Table
 
+_Place = tuple[int, bytes, int]  # parent, name, first version of a span
 _AT_ONCE = 2000  # versions in one read transaction
 
 
 class Trace(msgspec.Struct, frozen=True):
-    """A content that a version of another store brought; `at_head` if it is still there."""
+    """A content that a version of another store brought; `at_head` if it is still there.
+
+    It can be redacted by that path, when it is not at the head any more; unless it is `lost`: the version
+    says so, and nothing of it can be found there.
+    """
 
     store: str
     number: int
     path: str
     why: str  # `wrote it`, or `has it in their own memory`
     at_head: bool
+    lost: bool = False
 
 
 def stores_of(reader: Reader, actor: str, tenant: str | None) -> list[Store]:
@@ -68,6 +75,7 @@ def _in_store(
     engine: Engine, store: Store, theirs: set[bytes], actor: str, tenant: str | None
 ) -> Iterator[Trace]:
     start, stop = keys.version(store.id, 0), keys.version(store.id + 1, 0)
+    seen: set[_Place] = set()
     while True:
         with engine.reading() as reader:
             rows = list(islice(reader.scan(Table.VERSIONS, start, stop), _AT_ONCE))
@@ -76,7 +84,7 @@ def _in_store(
                 wrote = _is_by(version.author, actor, tenant)
                 for change in log.changes(reader, store.id, version.number):
                     if _brings_content(change) and (wrote or change.digest in theirs):
-                        yield _trace(reader, store, version.number, change, wrote=wrote)
+                        yield from _traced(reader, store, version.number, change, seen, wrote=wrote)
         if len(rows) < _AT_ONCE:
             return
         start = rows[-1][0] + b"\0"
@@ -95,10 +103,20 @@ def _brings_content(change: Change) -> bool:
     )
 
 
-def _trace(reader: Reader, store: Store, number: int, change: Change, *, wrote: bool) -> Trace:
-    tree = HeadTree(reader, store)
-    present = resolve(tree, change.path)
-    then = resolve(VersionTree(reader, store, number), change.path)
-    at_head = present is not None and then is not None and present.holds(then)
+def _traced(
+    reader: Reader, store: Store, number: int, change: Change, seen: set[_Place], *, wrote: bool
+) -> Iterator[Trace]:
+    """The trace, unless the redaction of one that was seen takes it out too."""
     why = "wrote it" if wrote else "has it in their own memory"
-    return Trace(store.name, number, printable(change.path), why, at_head)
+    path = printable(change.path)
+    try:
+        aim = target(reader, store, number, change.path)
+    except NotFound:
+        yield Trace(store.name, number, path, why, at_head=False, lost=True)
+        return
+    if aim.span is not None:
+        place = aim.span.parent, aim.span.name, aim.span.first
+        if place in seen:
+            return
+        seen.add(place)
+    yield Trace(store.name, number, path, why, at_head=aim.is_at_head)

@@ -178,7 +178,7 @@ def tree_at(reader: Reader, store: Store, number: int | None = None) -> Tree:
         return head_tree(reader, store)
     head = catalog.head(reader, store.id)
     if number and not head.oldest <= number <= head.number:
-        raise catalog.no_version(store, head, number)
+        raise catalog.no_version(reader, store, head, number)
     return version_tree(reader, store, number)
 
 

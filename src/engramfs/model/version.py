@@ -8,6 +8,8 @@ import msgspec
 from engramfs.model.author import Author
 from engramfs.model.entry import Kind
 
+PARTIAL = "(partial)"  # marks a version of which retention left only part
+
 
 class ChangeKind(IntEnum):
     CREATED = 1

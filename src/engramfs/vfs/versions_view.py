@@ -134,7 +134,9 @@ class VersionsView(View):
 
     def _log_text(self) -> str:
         with self._resources.engine.reading() as reader:
-            lines = [log.line(version) for version in log.versions(reader, self._store.id, limit=10_000)]
+            oldest = catalog.head(reader, self._store.id).oldest
+            versions = log.versions(reader, self._store.id, limit=10_000)
+            lines = [log.line(version, partial=version.number < oldest) for version in versions]
         return "".join(line + "\n" for line in lines)
 
 
