@@ -137,6 +137,19 @@ def test_a_file_that_was_removed_while_open_is_still_there_for_who_has_it(daemon
     assert place.names() == []
 
 
+def test_what_was_said_of_a_removed_file_that_is_open_holds_too(daemon: Daemon) -> None:
+    place = daemon.up()
+    place.write("a", b"content")
+    file = daemon.inside.call("os.open", place.path("a"), os.O_RDWR)
+    daemon.inside.call("os.unlink", place.path("a"))
+    daemon.barrier()
+    daemon.inside.call("os.fchmod", file, 0o640)
+    daemon.kill_worker()
+    assert daemon.inside.call("os.fstat", file)[0] & 0o777 == 0o640
+    daemon.inside.call("os.close", file)
+    assert "skipped" not in daemon.said()
+
+
 def test_a_worker_that_hangs_is_replaced(daemon: Daemon) -> None:
     place = daemon.up()
     place.write("a", b"before")

@@ -25,9 +25,10 @@ async def boot(tmp_path: Path, nursery: trio.Nursery) -> AsyncIterator[Boot]:
         max_age: float = NEVER,
         journal_bytes: int = 64 << 20,
         sync_on_close: bool = False,
+        crashed: Machine | None = None,
     ) -> Machine:
         settings = Settings(quiet=quiet, max_age=max_age, sync_on_close=sync_on_close)
-        machine = Machine(state or str(tmp_path / "state"), settings, journal_bytes)
+        machine = Machine(state or str(tmp_path / "state"), settings, journal_bytes, crashed)
         machines.append(machine)
         machine.create_store()
         nursery.start_soon(machine.serve)

@@ -30,7 +30,9 @@ from engramfs.vfs.live_store import LiveStore
 from engramfs.vfs.log_writer import LogWriter
 from engramfs.vfs.recovery import Recovered, last_position, recover
 from engramfs.vfs.resources import Resources, Settings
+from engramfs.vfs.resuming import resume
 from engramfs.vfs.view import View
+from engramfs.vfs.view_numbers import ViewNumbers
 
 STORE = "memory/digest/state"
 PERSON = Author("person", actor="pat")
@@ -69,12 +71,15 @@ class Recorded(NamedTuple):
 class Machine:
     """A state directory with everything that a worker has over it, but no kernel."""
 
-    def __init__(self, state: str, settings: Settings, journal_bytes: int) -> None:
+    def __init__(
+        self, state: str, settings: Settings, journal_bytes: int, crashed: "Machine | None" = None
+    ) -> None:
+        """With `crashed` this one goes on with all that was open in it; without, that has ended."""
         self.state = state
         self.repository = Repository.open(state, write="the tests")
-        self.recovered: Recovered = recover(self.repository)
-        for leftover in os.listdir(self.repository.spool_path):
-            os.unlink(os.path.join(self.repository.spool_path, leftover))
+        self.recovered = Recovered()
+        if crashed is None:
+            self._start_afresh()
         self.journal = Journal(self.repository.journal_path, journal_bytes)
         self.journal.position = max(self.journal.position, last_position(self.repository))
         self.invalidator = RecordingInvalidator()
@@ -89,10 +94,21 @@ class Machine:
             transient=TransientNames(),
         )
         self.writer.on_trouble = lambda what: resources.failed("", what)
-        self.filesystem = Filesystem(resources)
+        self.numbers: ViewNumbers = crashed.numbers if crashed is not None else ViewNumbers()
+        self.filesystem = Filesystem(resources, self.numbers, resumed=crashed is not None)
+        self.programs: dict[str, Program] = {}  # by actor; the first of each that writes to `STORE`
         self.tasks = trio.CancelScope()
         self.is_running = True
         self.may_be_unsound = False  # a test that damages the log on purpose says so
+        if crashed is not None:
+            for actor in crashed.programs:
+                self.writes(actor)
+            self.recovered = resume(self.filesystem, crashed.journal.position, 0)
+
+    def _start_afresh(self) -> None:
+        self.recovered = recover(self.repository)
+        for leftover in os.listdir(self.repository.spool_path):
+            os.unlink(os.path.join(self.repository.spool_path, leftover))
 
     async def serve(self) -> None:
         with self.tasks:
@@ -164,7 +180,10 @@ class Machine:
     def writes(self, actor: str = "ann", store: str = STORE) -> "Program":
         """A program of `actor`, in a session of its own, with a view that it may write to."""
         author = Author("agent", agent="digest", actor=actor, session=actor)
-        return Program(self.filesystem, self.filesystem.writable_view(store, author, 0, 0))
+        program = Program(self.filesystem, self.filesystem.writable_view(store, author, 0, 0))
+        if store == STORE:
+            self.programs.setdefault(actor, program)
+        return program
 
     def asks(self, actor: str = "ann", store: str = STORE, *, fork: int = 0) -> "Program":
         """A program of `actor` whose writes wait for approval: in a new fork, or in one that there is."""

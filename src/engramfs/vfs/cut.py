@@ -40,17 +40,20 @@ class Cut:
         self.gone: list[Node] = []  # that the log knows no longer
         self.needed_from = 0  # position of the first journal record that is needed once this is written
 
-    def account_for(self, stated: Stated) -> None:
-        """What this cut leaves out was stated anew, by records that leave contents to this commit."""
+    def account_for(self, position: int, stated: Stated) -> None:
+        """The journal up to `position` is in the log with this cut.
+
+        What it leaves out was stated anew, by records that leave contents to this commit.
+        """
         self.needed_from = stated.first
         contents = {node.entry.digest: node.content for node in stated.nodes if node.content is not None}
-        self.commit = replace(self.commit, contents=self.commit.contents | contents)
+        contents |= self.commit.contents
+        self.commit = replace(self.commit, contents=contents, journal_position=position)
         self.nodes.extend((node, node.entry.digest) for node in stated.nodes)
 
     def account_for_nothing(self, needed_from: int) -> None:
-        """That could not be done, so no journal record may be taken for recorded."""
+        """Where that cannot be done no journal record may be taken for recorded."""
         self.needed_from = needed_from
-        self.commit = replace(self.commit, journal_position=0)
 
     def is_written(self, number: int) -> None:
         """It became version `number` (0: none). Nodes remember it, and only its number is asked for now."""
@@ -103,8 +106,8 @@ class Cutter:
         self._gone: list[Node] = []
         self.deferred: set[Name] = set()
 
-    def cut(self, time: int, position: int) -> Cut:
-        """The batch as a cut at `time`, which accounts for the journal up to `position`."""
+    def cut(self, time: int) -> Cut:
+        """The batch as a cut at `time`, which accounts for nothing yet."""
         with self._engine.reading() as reader:
             pairs, rows = self._compare(reader)
         used, files = self._count(pairs)
@@ -123,7 +126,6 @@ class Cutter:
             contents=contents,
             flags=tuple(sorted(batch.flags)),
             overwrites=tuple(sorted(batch.overwritten)),
-            journal_position=position,
         )
         cut = Cut(commit, batch.overwrites)
         cut.nodes, cut.gone = nodes, self._gone

@@ -22,7 +22,7 @@ from engramfs.history import commit as commits
 from engramfs.history import hygiene
 from engramfs.history.changes import Name
 from engramfs.history.commit import Commit
-from engramfs.model.author import Author
+from engramfs.model.author import SYSTEM, Author
 from engramfs.model.entry import Kind
 from engramfs.model.operation import Link, Note, Operation, Rename, Update
 from engramfs.model.store import Head, Store
@@ -146,7 +146,7 @@ class LiveStore:
         """Seal what belongs before an operation: another author's, and what forks made of what it changes."""
         if isinstance(operation, Note):
             return
-        if self.batch is not None and self.batch.author != author:
+        if self.batch is not None and author not in (self.batch.author, SYSTEM):  # who states things anew
             self.cut(replaying=replaying)
         if self.followers:
             self.followers.before(touched_by(self.tree, operation, view)[0], replaying=replaying)
@@ -217,7 +217,7 @@ class LiveStore:
     def cut(self, *, replaying: bool = False) -> Cut | None:
         """Close the open batch and send it to the log; the cut, or None when there was nothing to write.
 
-        With `replaying` there are records in the journal yet that belong after it.
+        With `replaying` there are records in the journal yet that belong after it: see `replayed`.
         """
         batch = self.batch
         if batch is None:
@@ -233,7 +233,7 @@ class LiveStore:
         if cut.commit.changes:
             cut.commit = replace(cut.commit, message=self.messages.take(batch.author))
         if replaying:
-            self._account_for_what_was_replayed(cut)
+            cut.account_for_nothing(self._needed_from)
         else:
             self._account_for_the_rest(cut)
         self.expected.expect(cut)
@@ -246,24 +246,27 @@ class LiveStore:
         return node.last_cut
 
     def _describe(self, cutter: Cutter) -> Cut:
-        return cutter.cut(time.time_ns(), self._position)
+        return cutter.cut(time.time_ns())
 
     def _writing(self, cut: Cut) -> Callable[[Writer], Version | None]:
         """What the log writer does with a cut."""
         return partial(write, cut, commits.apply)
 
+    def replayed(self) -> None:
+        """Every record was replayed: the cuts made meanwhile account for the journal with the last of them.
+
+        They are written in one transaction, so another crash finds all of them in the log, or none.
+        """
+        if self.coming and self.cut() is None:
+            self._account_for_the_rest(self.coming[-1])
+
     def _account_for_the_rest(self, cut: Cut) -> None:
         """State anew what `cut` leaves out, so that it accounts for the journal up to here."""
+        position = self._position
         try:
-            cut.account_for(self._state_anew(inline=False))
+            cut.account_for(position, self._state_anew(inline=False))
         except StorageError:  # there is no room for that: then the older records stay
             cut.account_for_nothing(self._needed_from)
-
-    def _account_for_what_was_replayed(self, cut: Cut) -> None:
-        if self.left_out() or self.messages:
-            cut.account_for_nothing(self._needed_from)
-        else:
-            cut.account_for(Stated(self._position + 1, []))
 
     def left_out(self) -> list[Place]:
         """Names that no version may hold yet."""

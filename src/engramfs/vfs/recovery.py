@@ -1,13 +1,13 @@
 """From the journal back to where we were: what was acknowledged and not sealed becomes a version.
 
 Runs before anything is served, or on behalf of a command that writes while no worker runs. It uses the
-same trees, batches and cuts as a worker, with a writer that commits at once.
+same trees, batches and cuts as a worker, and commits all of it at once.
 """
 
 import contextlib
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import structlog
@@ -39,19 +39,31 @@ class Recovered(msgspec.Struct, frozen=True):
     skipped: tuple[str, ...] = ()  # records that could not be applied, and why
 
 
-class _ImmediateWriter:
-    """Commits each job as it comes."""
+class _OneTransaction:
+    """Keeps the jobs and commits them together: a crash meanwhile leaves all of it to be replayed anew."""
 
     trouble = ""
 
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
+        self._jobs: list[tuple[Callable[[Writer], Any], Callable[[Any], None]]] = []
 
     def submit(self, body: Callable[[Writer], Result], done: Callable[[Result], None]) -> None:
-        done(self._repository.transact(body))
+        self._jobs.append((body, done))
 
     async def run(self, body: Callable[[Writer], Result]) -> Result:
         return self._repository.transact(body)
+
+    def commit(self, last: Callable[[Writer], None]) -> None:
+        """Do what was submitted, and `last`."""
+        results = self._repository.transact(partial(self._do, last))
+        for result, (_, done) in zip(results, self._jobs, strict=True):
+            done(result)
+
+    def _do(self, last: Callable[[Writer], None], writer: Writer) -> list[Any]:
+        results = [body(writer) for body, _ in self._jobs]
+        last(writer)
+        return results
 
 
 def recover(repository: Repository, transient: TransientNames | None = None) -> Recovered:
@@ -71,10 +83,11 @@ class _Recovery:
     def __init__(self, repository: Repository, journal: Journal, transient: TransientNames) -> None:
         self._repository = repository
         self._journal = journal
+        self._writer = _OneTransaction(repository)
         self._resources = Resources(
             engine=repository.engine,
             journal=journal,
-            writer=_ImmediateWriter(repository),
+            writer=self._writer,
             invalidator=NoInvalidator(),
             spool_path=repository.spool_path,
             settings=Settings(),
@@ -94,7 +107,7 @@ class _Recovery:
             store.cut()
             self._drop_messages(store)
         if self._heads:
-            self._repository.transact(partial(_account_for, self._heads, self._journal.position))
+            self._writer.commit(partial(_account_for, self._heads, self._journal.position))
         self._journal.clear()
         self._journal.syncing()()
         versions = sum(store.head.number - self._heads[store.store.id] for store in stores)

@@ -39,6 +39,8 @@ def resume(filesystem: Filesystem, answered: int, caller: int) -> Recovered:
             replayed += _replay(filesystem, record, answered, caller)
         except EngramError as error:
             skipped.append(described(record, error))
+    for store in filesystem.stores.values():
+        store.replayed()
     for orphan in orphans.left(filesystem.resources.spool_path):
         with contextlib.suppress(NotFound):
             _adopt_orphan(filesystem, orphan)
