@@ -1,6 +1,6 @@
 """What commands print: tables, colour and progress on a terminal, plain text elsewhere, JSON on request.
 
-Names and messages come from agents; `visible` keeps control characters in them from reaching a terminal.
+Names and messages come from agents; what does not print in them never reaches a terminal.
 """
 
 import contextlib
@@ -10,25 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 import click
 
+from engramfs.model.visible import visible
+
 Cell = str | tuple[str, str]  # text, or text and its colour (or "bold")
 Steps = Callable[[str, int, int], None]  # what is done now; done, total (0: not known)
 Progress = Callable[[int, int, int, int], None]  # done, total, done bytes, total bytes
-
-
-def visible(text: str) -> str:
-    """`text` with whatever does not print written as an escape, on one line."""
-    if text.isprintable():
-        return text
-    return "".join(_escaped(character) for character in text)
-
-
-def _escaped(character: str) -> str:
-    if character.isprintable():
-        return character
-    code = ord(character)
-    if 0xDC80 <= code <= 0xDCFF:  # a byte that is not UTF-8
-        return f"\\x{code - 0xDC00:02x}"
-    return character.encode("unicode_escape").decode("ascii")
 
 
 class Output:

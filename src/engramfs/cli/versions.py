@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from engramfs.cli.output import Cell, Output
+from engramfs.history.imported import source_of, text_of
 from engramfs.model.entry import Kind
 from engramfs.model.names import printable
 from engramfs.model.quantities import format_size
@@ -58,8 +59,8 @@ def summary(version: "Version", shown: Sequence[Change]) -> list[Cell]:
     cells: list[Cell] = []
     if flags := flags_of(version):
         cells.append((f"[{flags}]", "red"))
-    if version.message:
-        cells.append((version.message.partition("\n")[0], "bold"))
+    if text := text_of(version).strip():
+        cells.append((text.partition("\n")[0], "bold"))
     cells.extend((f"{change.op.label} {path_of(change)}", _COLOURS[change.op]) for change in shown)
     if version.change_count > len(shown):
         cells.append(f"and {version.change_count - len(shown):,} more")
@@ -74,8 +75,8 @@ def print_version(
     output.line("author ", (version.author.label(), "cyan"), _ids_of(version.author))
     output.line("came by", version.via, (_VIA.get(version.via, ""), "bright_black"))
     output.line("time   ", local_time(version.time))
-    for number, line in enumerate(version.message.split("\n") if version.message else []):
-        output.line("message" if number == 0 else "       ", line)
+    _print_field(output, "message", text_of(version).strip("\n").split("\n"))
+    _print_field(output, "source ", [f"{name}: {value}" for name, value in source_of(version).items()])
     if flags := flags_of(version):
         output.line("flags  ", (flags, "red"))
     if version.number < oldest:
@@ -89,6 +90,12 @@ def print_version(
         has_size = change.kind is not Kind.DIRECTORY and change.op is not ChangeKind.DELETED
         size = format_size(change.size) if has_size else ""
         output.line((f"{change.op.label:<8}", _COLOURS[change.op]), path_of(change), (size, "bright_black"))
+
+
+def _print_field(output: Output, name: str, lines: Sequence[str]) -> None:
+    """Lines under one name; nothing when there is no text."""
+    for number, line in enumerate(lines if any(lines) else ()):
+        output.line(" " * len(name) if number else name, line)
 
 
 def _ids_of(author: "Author") -> str:

@@ -11,12 +11,14 @@ import msgspec
 
 from engramfs.errors import Corrupt
 from engramfs.history import catalog
+from engramfs.history.imported import source_of, text_of
 from engramfs.model.author import Author
 from engramfs.model.entry import Kind
 from engramfs.model.names import printable
 from engramfs.model.store import Store
 from engramfs.model.times import format_time
 from engramfs.model.version import PARTIAL, Change, ChangeKind, Version
+from engramfs.model.visible import visible
 from engramfs.storage import keys
 from engramfs.storage.protocol import Reader, Row, Table
 
@@ -143,16 +145,17 @@ def feed(reader: Reader, first: int, last: int) -> Iterator[tuple[int, int]]:
 
 
 def describe(version: Version, changes: Iterable[Change], *, partial: bool = False) -> dict[str, Any]:
-    """A version as JSON. `overwrites` is there only when the version is flagged `concurrent`.
+    """A version as JSON.
 
-    `partial` is there only when it is: retention removed what others had in the tree of then.
+    `overwrites` is there only when the version is flagged `concurrent`, `source` when it was a commit, and
+    `partial` when it is: retention removed what others had in the tree of then.
     """
     described: dict[str, Any] = {
         "number": version.number,
         "time": format_time(version.time),
         "author": describe_author(version.author),
         "via": version.via,
-        "message": version.message,
+        "message": text_of(version),
         "flags": list(version.flags),
         "digest": version.digest.hex(),
         "changes": [describe_change(change) for change in changes],
@@ -161,6 +164,8 @@ def describe(version: Version, changes: Iterable[Change], *, partial: bool = Fal
         described["overwrites"] = list(version.overwrites)
     if partial:
         described["partial"] = True
+    if source := source_of(version):
+        described["source"] = source
     return described
 
 
@@ -205,14 +210,6 @@ def line(version: Version, *, partial: bool = False) -> str:
         PARTIAL if partial else "",
         f"[{', '.join(flags)}]" if flags else "",
         f"{count} change" + ("" if count == 1 else "s"),
-        one_line(version.message),
+        visible(text_of(version)),
     ]
     return "  ".join(word for word in words if word)
-
-
-def one_line(text: str) -> str:
-    """`text` with everything escaped that would start another line or steer a terminal."""
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
-        for character in text
-    )

@@ -13,6 +13,7 @@ from engramfs.errors import Conflict, NotFound, Redacted
 from engramfs.history import log
 from engramfs.history.changes import Name
 from engramfs.history.commit import Commit
+from engramfs.history.imported import text_of
 from engramfs.history.kept import has_whole_predecessor
 from engramfs.history.three_way import ThreeWay, path_in
 from engramfs.history.tree import VersionTree, places, resolve
@@ -51,7 +52,7 @@ def plan(reader: Reader, store: Store, number: int, author: Author, now: int) ->
             f"undone; engramfs restore {store.name}@N PATH brings single files back"
         )
     planned = _Revert(reader, store, number, now).commit(changes)
-    about = f": {version.message}" if version.message else ""
+    about = f": {text}" if (text := text_of(version)) else ""
     return replace(planned, author=author, message=f"revert of {store.name}@{number}{about}")
 
 

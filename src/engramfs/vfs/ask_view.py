@@ -3,9 +3,10 @@
 Nobody else sees that. Each batch waits as a pending version for a person to approve or reject it.
 """
 
-from engramfs.history import log, pending
+from engramfs.history import pending
 from engramfs.model.access import Access
 from engramfs.model.author import Author
+from engramfs.model.visible import visible
 from engramfs.vfs import marks
 from engramfs.vfs.fork import Fork
 from engramfs.vfs.view import MARKS, View
@@ -43,7 +44,7 @@ class AskView(WritableView):
         """What became of what this session offered, a line each, newest last; of the last few."""
         with self.fork.resources.engine.reading() as reader:
             decided = [each for each in pending.of_fork(reader, self.fork.store) if each.state != "open"]
-        return [log.one_line(pending.line(each)) for each in decided[-_SHOWN:]]
+        return [visible(pending.line(each)) for each in decided[-_SHOWN:]]
 
     @property
     def waiting(self) -> int:

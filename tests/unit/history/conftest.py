@@ -34,7 +34,9 @@ class Book:
         self.store = store
         self.clock = store.created
 
-    def commit(self, *rows: RowChange, changes: list[Change], contents: dict[bytes, bytes]) -> Version:
+    def commit(
+        self, *rows: RowChange, changes: list[Change], contents: dict[bytes, bytes], message: str = ""
+    ) -> Version:
         """One version that has these rows and changes, with the counts of the head kept right."""
         self.clock += SECOND
 
@@ -51,6 +53,7 @@ class Book:
                 rows=list(rows),
                 next_node=max([head.next_node - 1, *made]) + 1,
                 contents=contents,
+                message=message,
             )
             version = apply(writer, planned)
             used, files = (
@@ -63,13 +66,13 @@ class Book:
         assert version is not None
         return version
 
-    def write(self, *, mode: int = 0o644, **files: bytes) -> Version:
+    def write(self, *, mode: int = 0o644, message: str = "", **files: bytes) -> Version:
         """Create or replace files; `__` in a name is `/`, and directories on the way are made."""
         return self.write_paths(
-            {name.replace("__", "/").encode(): content for name, content in files.items()}, mode
+            {name.replace("__", "/").encode(): content for name, content in files.items()}, mode, message
         )
 
-    def write_paths(self, files: dict[bytes, bytes], mode: int = 0o644) -> Version:
+    def write_paths(self, files: dict[bytes, bytes], mode: int = 0o644, message: str = "") -> Version:
         now = self.clock + SECOND
         known = self.tree()
         next_node = self.head().next_node
@@ -98,7 +101,7 @@ class Book:
                 rows.append(RowChange(above.node, names[depth - 1], entry))
                 made = change(ChangeKind.MODIFIED if old else ChangeKind.CREATED, where, entry)
                 changes.append(replace(made, from_digest=old.digest if old else b""))
-        return self.commit(*rows, changes=changes, contents=contents)
+        return self.commit(*rows, changes=changes, contents=contents, message=message)
 
     def remove(self, *paths: str) -> Version:
         """Remove files, or directories with everything in them."""

@@ -89,7 +89,7 @@ def test_every_version_becomes_a_commit_with_its_tree_author_and_time(exported: 
     )
     trailers = exported.git("show", "-s", "--format=%(trailers:only)", first).decode().strip().splitlines()
     assert trailers[:2] == ["Engramfs-Store: memory/digest/state", "Engramfs-Version: 1"]
-    assert trailers[3:] == ["Engramfs-Via: fs", "Engramfs-Session: s1"]
+    assert trailers[3:5] == ["Engramfs-Via: fs", "Engramfs-Session: s1"]
 
 
 def test_a_working_tree_shows_the_head_and_is_clean(exported: Exported) -> None:
@@ -148,6 +148,12 @@ def test_names_may_hold_any_bytes(exported: Exported, name: bytes) -> None:
     exported()
     assert exported.tree("main") == {name: (b"100644", b"1"), b"d/" + name: (b"100644", b"2")}
     assert paths.unquoted(paths.quoted(name)) == name
+
+
+def test_a_name_that_is_not_utf_8_is_said_as_everywhere_else(exported: Exported) -> None:
+    exported.book.write_paths({b"b\xff": b"1"})
+    exported()
+    assert exported.git("show", "-s", "--format=%s", "main") == b"created b\\xff\n"
 
 
 @pytest.mark.parametrize(

@@ -302,6 +302,67 @@ def test_there_and_back_the_trees_are_the_same_version_by_version(
     assert "Engramfs-Version: 5" in back.versions()[-1].message
 
 
+MESSAGES = [
+    "",
+    "one line",
+    "a subject\n\nand a body,\nof two lines",
+    "created notes",
+    "\n  indented, with blanks around \n\n",
+    "Signed-off-by: Ann <ann@example.org>",
+    "x\n\nEngramfs-Version: 99\nGit-Commit: 00",
+    "grün 漢\r\ttab",
+]
+
+
+def round_trip(book: Book, back: Book, directory: Path) -> Importing:
+    """`book`, exported to git, imported into `back`."""
+    export(book.repository, book.store, os.fsencode(directory))
+    work = Work.__new__(Work)
+    work.directory = directory
+    importing = Importing(work, back)
+    importing()
+    return importing
+
+
+def texts(book: Book) -> list[str]:
+    with book.repository.engine.reading() as reader:
+        found = [log.describe(one, []) for one in log.versions(reader, book.store.id)]
+    return [one["message"] for one in found][::-1]
+
+
+def test_messages_come_back_as_they_were_and_summaries_do_not(shelf: Shelf, tmp_path: Path) -> None:
+    book, back, again = (shelf(name) for name in ("memory/digest/state", "contexts/back", "contexts/again"))
+    for number, message in enumerate(MESSAGES):
+        book.write(message=message, notes=b"%d" % number)
+    imported = round_trip(book, back, tmp_path / "one")
+    assert texts(back) == MESSAGES
+    first = log.describe(imported.versions()[0], [])["source"]
+    assert (first["Engramfs-Version"], first["Git-Commit"]) == ("1", imported.work.git("rev-parse", "main~7"))
+    round_trip(back, again, tmp_path / "two")
+    assert texts(again) == MESSAGES
+
+
+def test_what_a_person_makes_of_an_exported_commit_is_a_message(shelf: Shelf, tmp_path: Path) -> None:
+    book, back = shelf("memory/digest/state"), shelf("contexts/back")
+    book.write(notes=b"1")
+    directory = tmp_path / "git"
+    export(book.repository, book.store, os.fsencode(directory))
+    work = Work.__new__(Work)
+    work.directory = directory
+    work.git("config", "user.name", "Ann Smith")
+    work.git("config", "user.email", "ann@example.org")
+    text = work.git("show", "-s", "--format=%B").replace("created notes\n", "What I know\n", 1)
+    work.git("commit", "--quiet", "--amend", "-m", text)
+    Importing(work, back)()
+    assert texts(back) == ["What I know"]
+    work.git("commit", "--quiet", "--allow-empty", "--amend", "--signoff", "-m", text)
+    (directory / "notes").write_bytes(b"2")
+    work.git("commit", "--quiet", "--all", "--signoff", "-m", text)
+    again = shelf("contexts/again")
+    Importing(work, again)()
+    assert "Signed-off-by: Ann Smith" in texts(again)[-1]
+
+
 @pytest.mark.parametrize(
     ("stream", "why"),
     [

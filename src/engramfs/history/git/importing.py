@@ -1,17 +1,9 @@
 """Commits become versions of a store: each makes the tree of the store that of the commit.
 
-The message of such a version names the commit, so a second run finds where to go on. A version is made when
-it is imported, so its time is that moment; that of the commit is in the message.
-
-    what the commit says
-
-    Git-Commit: 4b825dc6…
-    Git-Author: Ann Smith <ann@example.org>
-    Git-Date: 2026-01-31T12:00:00.000000000Z
-    Imported-By: root
+The message of such a version names the commit, so a second run finds where to go on. See
+`engramfs.history.imported`.
 """
 
-import re
 import tempfile
 from collections.abc import Collection, Iterator
 from typing import IO
@@ -22,8 +14,9 @@ from engramfs.errors import Conflict, FileTooLarge, QuotaExceeded, Unavailable, 
 from engramfs.history import catalog, log
 from engramfs.history.commit import Commit
 from engramfs.history.git.fast_export import GitCommit, Written, commits
+from engramfs.history.git.message import parse
 from engramfs.history.graft import Wanted, graft
-from engramfs.history.log import one_line
+from engramfs.history.imported import COMMIT, commit_of, with_source
 from engramfs.history.plain_directory import RESERVED
 from engramfs.history.repository import Repository
 from engramfs.history.stored_contents import StoredContents
@@ -34,15 +27,13 @@ from engramfs.model.names import MAX_PART, MAX_PATH, printable
 from engramfs.model.quantities import format_size
 from engramfs.model.store import Store
 from engramfs.model.times import format_time
-from engramfs.model.version import Version
+from engramfs.model.visible import visible
 from engramfs.storage import blobs, keys
 from engramfs.storage.protocol import Reader
 
 _SECOND = 10**9
 _TARGET = 4095  # bytes of a symlink
 _SUBMODULE, _SYMLINK, _EXECUTABLE = b"160000", b"120000", b"100755"
-_TRAILER = re.compile(r"[A-Za-z][A-Za-z0-9-]*: .*")
-_IMPORTED = re.compile(r"^Git-Commit: ([0-9a-f]{40,64})$", re.MULTILINE)
 
 
 class Imported(msgspec.Struct, frozen=True):
@@ -55,18 +46,10 @@ class Imported(msgspec.Struct, frozen=True):
 def last_imported(reader: Reader, store: Store, known: Collection[str]) -> Imported | None:
     """The newest version that one of the commits `known` became."""
     for version in log.versions(reader, store.id):
-        identifier = imported_commit(version)
+        identifier = commit_of(version)
         if identifier in known:
             return Imported(identifier or "", version.number)
     return None
-
-
-def imported_commit(version: Version) -> str | None:
-    """The id of the commit that `version` was made of, if it was."""
-    if version.via != "import":
-        return None
-    found = _IMPORTED.findall(version.message.rsplit("\n\n", 1)[-1])
-    return found[-1] if found else None
 
 
 def where_to_go_on(reader: Reader, store: Store, known: Collection[str], *, over: bool) -> Imported | None:
@@ -79,7 +62,7 @@ def where_to_go_on(reader: Reader, store: Store, known: Collection[str], *, over
     if over or head == (last.number if last is not None else 0):
         return last
     newest = log.version(reader, store, head)
-    other = imported_commit(newest)
+    other = commit_of(newest)
     if other is not None:
         raise Conflict(
             f"{store.name} was made of the commit {other[:10]}, which this history does not have: it was "
@@ -187,7 +170,7 @@ class GitImport:
         except QuotaExceeded as error:
             raise QuotaExceeded(f"commit {commit.id[:10]}: {error.message}") from error
         name = (commit.author or commit.mail).decode("utf-8", "replace").strip() or "unknown"
-        author = Author("person", actor=one_line(name))
+        author = Author("person", actor=visible(name))
         return grafted.commit(store, author, "import", now, _message(commit, self._who))
 
     def done(self, number: int | None) -> None:
@@ -236,15 +219,15 @@ def _spool_changed() -> Conflict:
 
 
 def _message(commit: GitCommit, who: str) -> str:
-    text = commit.message.decode("utf-8", "replace").strip()
+    """Its message, and where it came from; of a commit that a store wrote, what the version's message was."""
     author = f"{commit.author.decode('utf-8', 'replace')} <{commit.mail.decode('utf-8', 'replace')}>".strip()
-    trailers = [
-        f"Git-Commit: {commit.id}",
-        f"Git-Author: {one_line(author)}",
-        f"Git-Date: {format_time(commit.time * _SECOND)}",
-        f"Imported-By: {one_line(who)}",
+    lines = [
+        (COMMIT, commit.id),
+        ("Git-Author", author),
+        ("Git-Date", format_time(commit.time * _SECOND)),
+        ("Imported-By", who),
     ]
-    last = text.rsplit("\n\n", 1)
-    has_trailers = len(last) == 2 and all(_TRAILER.fullmatch(line) for line in last[1].splitlines())
-    separator = "\n" if has_trailers else "\n\n" if text else ""
-    return text + separator + "\n".join(trailers)
+    exported = parse(commit.message)
+    if exported is not None:
+        return with_source(exported.text, [*exported.lines, *lines])
+    return with_source(commit.message.decode("utf-8", "replace").strip(), lines)

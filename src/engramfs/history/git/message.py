@@ -8,7 +8,10 @@
     Engramfs-Via: fs
     Engramfs-Session: 9f3ab001
 
-The last paragraph is ours, whatever an agent wrote above it, so it is the one that is read back.
+The last paragraph is ours, whatever an agent wrote above it, so it is the one that is read back. What is
+above it is the message of the version, byte for byte. A version without one gets a summary of its changes
+for people, which the line `Engramfs-Summary` says again: unless somebody edits the commit, the two are equal,
+and an import knows that nobody wrote it.
 """
 
 import re
@@ -16,30 +19,35 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from engramfs.history.log import one_line
+from engramfs.history.imported import source_of, text_of
 from engramfs.model.author import Author
 from engramfs.model.names import printable
 from engramfs.model.redaction import Redaction
 from engramfs.model.store import Store
 from engramfs.model.times import format_time
 from engramfs.model.version import Change, Version
+from engramfs.model.visible import visible
 
-_NAMED = 3  # changes in a subject
-_SUBJECT = 120  # characters
+_NAMED = 3  # changes in a summary
+_SUMMARY = 120  # characters
+_OURS = "Engramfs-"
 _NOT_IN_IDENTITY = re.compile(r"[<>\x00-\x1f\x7f]")
-_TRAILER = re.compile(r"Engramfs-([A-Za-z-]+): (.*)")
+_TRAILER = re.compile(r"(Engramfs-[A-Za-z-]+|Git-[A-Z][a-z]+|Imported-By): (.*)")
 
 
 class Exported(msgspec.Struct, frozen=True):
     """What the message of a commit says of the version that it came from.
 
-    `redactions` counts those that the commit and everything before it take account of.
+    `text` is the message that the version had. `redactions` counts those that the commit and everything
+    before it take account of. `lines` are all that our paragraph has, by name.
     """
 
     store: str
     number: int
     digest: str
     redactions: int
+    text: str
+    lines: list[tuple[str, str]]
 
 
 def identity(author: Author) -> bytes:
@@ -61,7 +69,8 @@ def compose(
     redactions: int = 0,
 ) -> bytes:
     """The whole message. `missing` are the first and last of the versions before it that are not kept."""
-    text = version.message.replace("\0", " ").strip() or _subject(changes, version.change_count)
+    text = text_of(version).replace("\0", " ")
+    summary = "" if text.strip() else _summary(changes, version.change_count)
     trailers = [
         ("Store", store.name),
         ("Version", str(version.number)),
@@ -73,17 +82,23 @@ def compose(
         ("Missing", f"versions {missing[0]} to {missing[1]}, which retention removed" if missing else ""),
         *(("Redacted", _redacted(each)) for each in redacted if each.changes),
         ("Redactions", str(redactions or "")),
+        ("Summary", summary),
     ]
-    lines = [f"Engramfs-{name}: {one_line(value)}" for name, value in trailers if value]
-    return _bytes("\n".join([text, "", *lines, ""]))
+    source = [f"{name}: {value}" for name, value in source_of(version).items() if not _is_ours(name)]
+    lines = [f"{_OURS}{name}: {visible(value)}" for name, value in trailers if value]
+    return _bytes("\n".join([summary or text, "", *source, *lines, ""]))
 
 
-def _subject(changes: Iterable[Change], count: int) -> str:
+def _is_ours(name: str) -> bool:
+    return name.startswith(_OURS)
+
+
+def _summary(changes: Iterable[Change], count: int) -> str:
     """What changed, as one line; what was redacted has no path any more."""
     named = [f"{change.op.label} {_path(change)}" for change, _ in zip(changes, range(_NAMED), strict=False)]
     more = f" and {count - len(named)} more" if count > len(named) else ""
-    subject = one_line(", ".join(named))
-    return (subject if len(subject) <= _SUBJECT else subject[: _SUBJECT - 1] + "…") + more
+    summary = visible(", ".join(named))
+    return (summary if len(summary) <= _SUMMARY else summary[: _SUMMARY - 1] + "…") + more
 
 
 def _path(change: Change) -> str:
@@ -96,12 +111,21 @@ def _redacted(redaction: Redaction) -> str:
 
 
 def parse(message: bytes) -> Exported | None:
-    """What the last paragraph says, or None when the commit did not come from a store."""
-    last = message.decode("utf-8", "replace").rstrip().split("\n\n")[-1]
-    found = {match[1]: match[2] for line in last.splitlines() if (match := _TRAILER.fullmatch(line))}
+    """What a message says, or None when the commit did not come from a store."""
+    whole = message.decode("utf-8", "replace").rstrip("\n")
+    start = whole.rfind("\n\n")
+    lines = whole[start + 2 if start >= 0 else 0 :].split("\n")
+    found = [(match[1], match[2]) for line in lines if (match := _TRAILER.fullmatch(line))]
+    ours = {name.removeprefix(_OURS): value for name, value in found if _is_ours(name)}
+    text = whole[: max(start, 0)]
+    if text == ours.get("Summary"):
+        text = ""
+    elif len(found) < len(lines):  # somebody signed it
+        text = whole
+    kept = [(name, value) for name, value in found if _is_ours(name) and name != f"{_OURS}Summary"]
     try:
-        number, redactions = int(found["Version"]), int(found.get("Redactions", "0"))
-        return Exported(found["Store"], number, found["Digest"], redactions)
+        number, redactions = int(ours["Version"]), int(ours.get("Redactions", "0"))
+        return Exported(ours["Store"], number, ours["Digest"], redactions, text, kept)
     except (KeyError, ValueError):
         return None
 
