@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 import pytest
@@ -17,6 +17,9 @@ from engramfs.model.entry import EMPTY_DIGEST, ROOT_NODE, Entry, Kind
 from engramfs.model.store import Head, Limits, Store
 from engramfs.model.version import Change, ChangeKind, Version
 from engramfs.storage.protocol import Writer
+
+if TYPE_CHECKING:
+    from .git_work import Importing
 
 replace = msgspec.structs.replace
 SECOND = 10**9
@@ -196,3 +199,11 @@ def shelf(repository: Repository) -> Shelf:
 @pytest.fixture
 def book(shelf: Shelf) -> Book:
     return shelf("memory/digest/state")
+
+
+@pytest.fixture
+def importing(book: Book, tmp_path: Path) -> "Importing":
+    """The store `book`, and a repository that is imported into it."""
+    from .git_work import Importing, Work
+
+    return Importing(Work(tmp_path / "work"), book)

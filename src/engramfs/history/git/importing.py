@@ -1,5 +1,8 @@
 """Commits become versions of a store: each makes the tree of the store that of the commit.
 
+The first one looks at the whole tree. From then on, unless somebody else writes meanwhile, a commit costs
+what it changes.
+
 The message of such a version names the commit, so a second run finds where to go on. See
 `engramfs.history.imported`.
 """
@@ -13,11 +16,13 @@ import msgspec
 from engramfs.errors import Conflict, FileTooLarge, QuotaExceeded, Unavailable, UsageError
 from engramfs.history import catalog, log
 from engramfs.history.commit import Commit
+from engramfs.history.git.commit_tree import CommitTree
 from engramfs.history.git.fast_export import GitCommit, Written, commits
 from engramfs.history.git.message import parse
-from engramfs.history.graft import Wanted, graft
+from engramfs.history.graft import graft
 from engramfs.history.imported import COMMIT, commit_of, with_source
 from engramfs.history.plain_directory import RESERVED
+from engramfs.history.replacing import replacing
 from engramfs.history.repository import Repository
 from engramfs.history.stored_contents import StoredContents
 from engramfs.history.tree import HeadTree, VersionTree, walk
@@ -93,26 +98,29 @@ class GitImport:
         self._who = author.label()
         self._contents = StoredContents(repository.engine, repository.transact)
         self._blobs: dict[int, tuple[bytes, int]] = {}  # mark → digest and size
-        self._tree: dict[bytes, Entry] = {}  # files and symlinks of the last commit
+        self._tree = CommitTree(self._files_of(base))
         self._expected = base
+        self._in_step = False  # whether the head has the tree of the last commit but this
         self._over = over
         self.skipped: set[bytes] = set()  # submodules, and what is in the place of .versions
-        if base:
-            self._begin_with(base)
 
-    def _begin_with(self, number: int) -> None:
+    def _files_of(self, number: int) -> list[tuple[bytes, Entry]]:
+        if number == 0:
+            return []
         with self._repository.engine.reading() as reader:
-            for path, entry in walk(VersionTree(reader, self._store, number)):
-                if entry.kind is not Kind.DIRECTORY:
-                    self._tree[path] = msgspec.structs.replace(entry, node=0, origin=0, links=1)
+            return [
+                (path, msgspec.structs.replace(entry, node=0, origin=0, links=1))
+                for path, entry in walk(VersionTree(reader, self._store, number))
+                if entry.kind is not Kind.DIRECTORY
+            ]
 
     def commits(self, stream: IO[bytes]) -> Iterator[GitCommit]:
         """Every commit of the stream, once its contents are in the log."""
         for commit in commits(stream, self._take):
             if commit.parent is None:
-                self._tree = {}
+                self._tree.clear()
             for path in commit.removed:
-                self._tree.pop(path, None)
+                self._tree.remove(path)
             for written in commit.written:
                 self._write(written, commit.time * _SECOND)
             self._contents.flush()
@@ -140,7 +148,7 @@ class GitImport:
     def _write(self, written: Written, mtime: int) -> None:
         path = written.path
         if written.mode == _SUBMODULE or path.split(b"/", 1)[0] == RESERVED or written.mark is None:
-            self._tree.pop(path, None)
+            self._tree.remove(path)
             self.skipped.add(path)
             return
         _check_path(path)
@@ -151,10 +159,10 @@ class GitImport:
             target = self._contents.read(digest, size)
             if not 0 < size <= _TARGET or b"\0" in target:
                 raise UsageError(f"the symlink {printable(path)} leads nowhere that a path can name")
-            self._tree[path] = Entry(0, Kind.SYMLINK, 0o777, size, mtime, mtime, target=target)
+            self._tree.put(path, Entry(0, Kind.SYMLINK, 0o777, size, mtime, mtime, target=target))
         else:
             mode = 0o755 if written.mode == _EXECUTABLE else 0o644
-            self._tree[path] = Entry(0, Kind.FILE, mode, size, mtime, mtime, digest)
+            self._tree.put(path, Entry(0, Kind.FILE, mode, size, mtime, mtime, digest))
 
     def plan(self, reader: Reader, store: Store, commit: GitCommit, now: int) -> Commit:
         """The commit that makes the head what `commit` is; `reader` is the transaction that it is written in.
@@ -164,9 +172,13 @@ class GitImport:
         head = catalog.head(reader, store.id)
         if head.number != self._expected and not self._over:
             raise _others_wrote(store, head.number)
-        root = HeadTree(reader, store).root()
         try:
-            grafted = graft(reader, store, b"", keys.NO_PARENT, self._wanted(root, now), times=False)
+            if self._in_step and head.number == self._expected:
+                grafted = replacing(reader, store, self._tree.touched(now))
+            else:
+                root = HeadTree(reader, store).root()
+                everything = self._tree.everything(root, now)
+                grafted = graft(reader, store, b"", keys.NO_PARENT, everything, times=False)
         except QuotaExceeded as error:
             raise QuotaExceeded(f"commit {commit.id[:10]}: {error.message}") from error
         name = (commit.author or commit.mail).decode("utf-8", "replace").strip() or "unknown"
@@ -177,26 +189,8 @@ class GitImport:
         """A commit became the version `number`; None: nothing changed."""
         if number is not None:
             self._expected = number
-
-    def _wanted(self, root: Entry, now: int) -> Iterator[Wanted]:
-        """The tree, directories before what is in them."""
-        yield Wanted(b"", root, b"")
-        made: set[bytes] = set()
-        for path in sorted(self._tree):
-            for above in _above(path):
-                if above in made:
-                    continue
-                if above in self._tree:
-                    raise UsageError(f"{printable(above)} is both a file and a directory in the repository")
-                made.add(above)
-                yield Wanted(above, Entry(0, Kind.DIRECTORY, 0o755, 0, now, now), above)
-            yield Wanted(path, msgspec.structs.replace(self._tree[path], ctime=now), path)
-
-
-def _above(path: bytes) -> list[bytes]:
-    """The directories on the way to `path`, the outermost first."""
-    names = path.split(b"/")[:-1]
-    return [b"/".join(names[:end]) for end in range(1, len(names) + 1)]
+        self._in_step = True
+        self._tree.take_up()
 
 
 def _check_path(path: bytes) -> None:

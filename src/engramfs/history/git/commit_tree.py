@@ -1,0 +1,95 @@
+"""The tree of the commit that was read last: files and symlinks by path, and the directories that they need.
+
+It follows the commits of a stream, and says what changed since it was last asked. The cost is that of what
+changes. Git keeps no empty directories, so a directory is there as long as there is something in it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from engramfs.errors import UsageError
+from engramfs.history.graft import Wanted
+from engramfs.model.entry import Entry, Kind
+from engramfs.model.names import printable
+
+replace = msgspec.structs.replace
+
+
+class CommitTree:
+    """`files` are those that it begins with."""
+
+    def __init__(self, files: Iterable[tuple[bytes, Entry]] = ()) -> None:
+        self._files: dict[bytes, Entry] = {}
+        self._inside: Counter[bytes] = Counter()  # how many names are in each directory
+        self._touched: dict[bytes, None] = {}
+        for path, entry in files:
+            self.put(path, entry)
+        self._touched.clear()
+
+    def clear(self) -> None:
+        for path in list(self._files):
+            self.remove(path)
+
+    def put(self, path: bytes, entry: Entry) -> None:
+        if path not in self._files:
+            self._enter(path)
+        self._files[path] = entry
+        self._touched[path] = None
+
+    def remove(self, path: bytes) -> None:
+        """Without effect when it is not there."""
+        if self._files.pop(path, None) is not None:
+            self._leave(path)
+
+    def _enter(self, path: bytes) -> None:
+        self._touched[path] = None
+        while path:
+            path = path.rpartition(b"/")[0]
+            self._inside[path] += 1
+            if self._inside[path] > 1:
+                return
+            self._touched[path] = None
+
+    def _leave(self, path: bytes) -> None:
+        self._touched[path] = None
+        while path:
+            path = path.rpartition(b"/")[0]
+            self._inside[path] -= 1
+            if self._inside[path]:
+                return
+            del self._inside[path]
+            self._touched[path] = None
+
+    def touched(self, now: int) -> Iterator[tuple[bytes, Entry | None]]:
+        """What is at each path that may have changed since `take_up`, a directory before what is in it.
+
+        Not what is at the root. `now` and errors are those of `everything`.
+        """
+        for path in sorted(self._touched):
+            if path:
+                yield path, self._at(path, now)
+
+    def take_up(self) -> None:
+        """What is here is known now."""
+        self._touched.clear()
+
+    def everything(self, root: Entry, now: int) -> Iterator[Wanted]:
+        """The whole tree below `root`, as of a version made `now`, a directory before what is in it.
+
+        Raises `UsageError` for a path that is a file and a directory as well.
+        """
+        yield Wanted(b"", root, b"")
+        for path in sorted({*self._files, *self._inside} - {b""}):
+            entry = self._at(path, now)
+            assert entry is not None
+            yield Wanted(path, entry, path)
+
+    def _at(self, path: bytes, now: int) -> Entry | None:
+        file, is_directory = self._files.get(path), self._inside[path] > 0
+        if file is not None and is_directory:
+            raise UsageError(f"{printable(path)} is both a file and a directory in the repository")
+        if is_directory:
+            return Entry(0, Kind.DIRECTORY, 0o755, 0, now, now)
+        return replace(file, ctime=now) if file is not None else None

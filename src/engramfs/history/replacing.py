@@ -1,0 +1,98 @@
+"""Let some paths of a store stand for something else, as the rows and changes of a commit.
+
+`graft` looks at a whole tree; here the cost is that of the paths. They are looked up in the transaction that
+the commit is written in, or while nobody else can write. None of them may name a node that has other names.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from engramfs.history import catalog
+from engramfs.history.changes import change_of
+from engramfs.history.commit import RowChange
+from engramfs.history.graft import Grafted, over_quota
+from engramfs.history.tree import HeadTree
+from engramfs.model.entry import ROOT_NODE, Entry, Kind
+from engramfs.model.store import Store
+from engramfs.model.version import Change, ChangeKind
+from engramfs.storage.protocol import Reader
+
+replace = msgspec.structs.replace
+
+
+def replacing(reader: Reader, store: Store, wanted: Iterable[tuple[bytes, Entry | None]]) -> Grafted:
+    """What makes each path stand for its entry, or for nothing, but never the root.
+
+    A directory comes before what is in it, and when it goes everything in it is wanted gone too. What stays
+    of one kind keeps its node. Raises `QuotaExceeded`.
+    """
+    replacing = _Replacing(reader, store)
+    for path, entry in wanted:
+        replacing.put(path, entry)
+    return replacing.result()
+
+
+class _Replacing:
+    def __init__(self, reader: Reader, store: Store) -> None:
+        self._store = store
+        self._tree = HeadTree(reader, store)
+        self._head = catalog.head(reader, store.id)
+        self._next_node = self._head.next_node
+        self._before: dict[bytes, int | None] = {b"": ROOT_NODE}  # nodes of directories
+        self._after: dict[bytes, int] = {}
+        self._rows: list[RowChange] = []
+        self._changes: list[Change] = []
+        self._used = self._files = 0
+
+    def put(self, path: bytes, entry: Entry | None) -> None:
+        above, _, name = path.rpartition(b"/")
+        parent, new_parent = self._directory(above), self._after.get(above, self._directory(above))
+        old = self._tree.lookup(parent, name) if parent is not None else None
+        new = self._placed(old, entry)
+        if new is not None and new.kind is Kind.DIRECTORY:
+            self._after[path] = new.node
+        if old is not None and parent is not None and (new is None or parent != new_parent):
+            self._rows.append(RowChange(parent, name, None))
+        if new is not None and new_parent is not None and (new != old or parent != new_parent):
+            self._rows.append(RowChange(new_parent, name, new))
+        self._tell(path, old, new)
+
+    def _directory(self, path: bytes) -> int | None:
+        """The node of a directory, as it was; None when there was none."""
+        if path not in self._before:
+            above, _, name = path.rpartition(b"/")
+            parent = self._directory(above)
+            entry = self._tree.lookup(parent, name) if parent is not None else None
+            is_directory = entry is not None and entry.kind is Kind.DIRECTORY
+            self._before[path] = entry.node if entry is not None and is_directory else None
+        return self._before[path]
+
+    def _placed(self, old: Entry | None, entry: Entry | None) -> Entry | None:
+        if entry is None:
+            return None
+        if old is not None and old.kind is entry.kind:
+            entry = replace(entry, node=old.node, origin=old.origin)
+            return old if entry.looks_like(old) else entry
+        self._next_node += 1
+        return replace(entry, node=self._next_node - 1, origin=self._next_node - 1)
+
+    def _tell(self, path: bytes, old: Entry | None, new: Entry | None) -> None:
+        self._used += _bytes(new) - _bytes(old)
+        self._files += (new is not None) - (old is not None)
+        if new is None:
+            if old is not None:
+                self._changes.append(change_of(ChangeKind.DELETED, path, old))
+        elif old is None:
+            self._changes.append(change_of(ChangeKind.CREATED, path, new))
+        elif not new.looks_like(old):
+            self._changes.append(change_of(ChangeKind.MODIFIED, path, new, from_digest=old.digest))
+
+    def result(self) -> Grafted:
+        if self._used > 0 and self._head.used + self._used > self._store.limits.quota:
+            raise over_quota(self._store, self._head.used + self._used)
+        return Grafted(self._changes, self._rows, self._next_node, self._used, self._files)
+
+
+def _bytes(entry: Entry | None) -> int:
+    return entry.size if entry is not None and entry.kind is Kind.FILE else 0
