@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 from engramfs.cli import offline
 from engramfs.cli.arguments import now
 from engramfs.cli.invocation import Invocation
+from engramfs.cli.missing_store import must_exist
 from engramfs.model.names import printable
 
 if TYPE_CHECKING:
@@ -21,11 +22,14 @@ if TYPE_CHECKING:
 _SHOWN = 3  # paths that were left out
 
 
-def import_history(invocation: Invocation, name: str, directory: str, ref: str, *, over: bool) -> None:
+def import_history(
+    invocation: Invocation, name: str, directory: str, ref: str, *, create: bool, over: bool
+) -> None:
     """Import what is new in the repository at `directory`, and say what became of it."""
     from engramfs.history.git.source import Source
 
     source = Source(os.fsencode(directory), ref)
+    must_exist(invocation, name, create=create)
     last = _last(invocation, name, source, over=over)
     new = source.commits.index(last.commit) if last is not None else len(source.commits)
     with (

@@ -9,6 +9,7 @@ from engramfs.cli import offline
 from engramfs.cli.arguments import must_be_directory, now, store_argument
 from engramfs.cli.command import Command
 from engramfs.cli.invocation import Invocation, pass_invocation
+from engramfs.cli.missing_store import must_exist
 from engramfs.cli.versions import print_recorded
 from engramfs.errors import UsageError
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 @click.option("-m", "--message", default="", metavar="TEXT", help="What this version is about.")
 @click.option("--git", "repository", type=click.Path(), metavar="DIR", help="Make each commit a version.")
 @click.option("--ref", default="HEAD", metavar="REF", help="With --git, which branch; default what HEAD is.")
+@click.option("--create", is_flag=True, help="Create STORE if there is none of that name.")
 @click.option("--over", is_flag=True, help="With --git, undo what the store changed since, too.")
 @pass_invocation
 def command(
@@ -32,12 +34,13 @@ def command(
     message: str,
     repository: str | None,
     ref: str,
+    create: bool,
     over: bool,
 ) -> None:
     """Make STORE hold what DIR holds, as one version.
 
-    With --git, every commit of the branch, along its first parents, becomes a version; run again, what is
-    new.
+    STORE has to be there, unless --create is given. With --git, every commit of the branch, along its first
+    parents, becomes a version; run again, what is new.
     """
     if (directory is None) == (repository is None):
         raise UsageError("what from? give DIR for its files, or --git DIR for the commits of a repository")
@@ -46,15 +49,16 @@ def command(
             raise UsageError("commits have messages of their own; leave out -m with --git")
         from engramfs.cli.git_import import import_history
 
-        import_history(invocation, name, must_be_directory(repository), ref, over=over)
+        import_history(invocation, name, must_be_directory(repository), ref, create=create, over=over)
     elif directory is not None:
         if over or ref != "HEAD":
             raise UsageError("--over and --ref are about a git repository; give --git DIR with them")
+        directory = must_be_directory(directory)
+        must_exist(invocation, name, create=create)
         _import_tree(invocation, name, directory, message)
 
 
 def _import_tree(invocation: Invocation, name: str, directory: str, message: str) -> None:
-    directory = must_be_directory(directory)
     with invocation.output.progress(f"importing {name}") as progress:
 
         def by_daemon() -> Any:
