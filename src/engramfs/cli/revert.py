@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def command(invocation: Invocation, reference: str, number: int | None) -> None:
     """Undo version N of STORE, and keep what came after it: as a new version.
 
-    What changed since is merged line by line. Where that is not possible, the paths are named, nothing is
-    done, and the exit code is 4.
+    What changed since is merged line by line, and what was renamed since is changed under its new name.
+    Where that is not possible, the paths are named, nothing is done, and the exit code is 4.
     """
     with offline.reading(invocation) as repository:
         wanted = refer(repository, reference)

@@ -1,8 +1,8 @@
 """One version is undone by a new one; later versions stay.
 
 For each name that the version changed: where the head still has what it left, what was before comes back. A
-file that changed since is merged line by line; one that was renamed goes back with what it holds now. Where
-that is not possible, nothing is done.
+file that changed since is merged line by line; one that the version renamed goes back with what it holds now;
+one that was renamed since is changed under its new name. Where that is not possible, nothing is done.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from engramfs.history.commit import Commit
 from engramfs.history.imported import text_of
 from engramfs.history.kept import has_whole_predecessor
 from engramfs.history.three_way import ThreeWay, path_in
-from engramfs.history.tree import VersionTree, places, resolve
+from engramfs.history.tree import VersionTree, named, places, resolve
 from engramfs.model.author import Author
 from engramfs.model.entry import Entry, Kind
 from engramfs.model.names import printable
@@ -70,7 +70,7 @@ class _Revert:
         found = dict.fromkeys(name for change in changes for name in self._names(change))
         names = [name for name in found if self._differs(name)]
         moved = self._moved(names)
-        refused = [name for name in names if not self._undo(name, moved)]
+        refused = [there for name in names if (there := self._undo(name, moved)) is not None]
         refused = refused or self._head.after.problems()
         if refused:
             raise self._conflict(refused)
@@ -115,9 +115,31 @@ class _Revert:
 
     # Undoing it
 
-    def _undo(self, name: Name, moved: dict[Name, Name]) -> bool:
-        """Whether a name could be given back what it stood for."""
-        old, now, new = self._left.lookup(*name), self._head.present(name), self._before.lookup(*name)
+    def _undo(self, name: Name, moved: dict[Name, Name]) -> Name | None:
+        """Give a name back what it stood for; where that is not possible, the name that stands against it."""
+        if name in moved or name in moved.values():
+            return None if self._undo_at(name, name, moved) else name
+        there = self._renamed_to(name)
+        return None if self._undo_at(name, there, moved) else there
+
+    def _renamed_to(self, name: Name) -> Name:
+        """Where what the version changed or created is now, if it does not have its name any more."""
+        left, before = self._left.lookup(*name), self._before.lookup(*name)
+        present = self._head.present(name)
+        if left is None or (present is not None and _is_same_thing(present, left)):
+            return name
+        if before is not None and not _is_same_thing(left, before):
+            return name
+        for there in named(self._reader, self._store.id, left.node):
+            now, then = self._head.present(there), self._left.lookup(*there)
+            was_there = then is not None and _is_same_thing(then, left)  # a link, which nobody renamed
+            if now is not None and _is_same_thing(now, left) and not was_there:
+                return there
+        return name
+
+    def _undo_at(self, name: Name, there: Name, moved: dict[Name, Name]) -> bool:
+        """Whether the name `there`, which is mostly `name`, could be given back what `name` stood for."""
+        old, now, new = self._left.lookup(*name), self._head.present(there), self._before.lookup(*name)
         if name in moved and now is not None and old is not None and _is_same_thing(now, old):
             old = now  # it goes back with what it holds now
         target = next((there for there, source in moved.items() if source == name), None)
@@ -126,9 +148,9 @@ class _Revert:
             return new is not None and self._head.take(name, old, new, merge=False)
         if name == _ROOT:
             new = self._before.root()
-        elif new is not None and new.kind is Kind.DIRECTORY and self._is_elsewhere(new.node, name):
+        elif new is not None and new.kind is Kind.DIRECTORY and self._is_elsewhere(new.node, there):
             return False
-        return self._head.take(name, old, self._living(name, new), merge=True)
+        return self._head.take(there, old, self._living(there, new), merge=True)
 
     def _is_elsewhere(self, directory: int, name: Name) -> bool:
         return any(place[:2] != name for place in self._places(directory))

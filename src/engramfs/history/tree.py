@@ -137,11 +137,16 @@ def _unreadable(store: str, parent: int, name: bytes) -> Corrupt:
     )
 
 
+def named(reader: Reader, store: int, node: int) -> Iterator[tuple[int, bytes]]:
+    """(parent, name) of every name that `node` has or ever had."""
+    prefix = keys.node(store, node)
+    for key in reader.keys(Table.NODES, prefix, keys.after(prefix)):
+        yield keys.split_place(key)[1:]
+
+
 def places(reader: Reader, store: int, tree: Tree, node: int) -> Iterator[tuple[int, bytes, Entry]]:
     """(parent, name, entry) of every name that `node` has in `tree`."""
-    prefix = keys.node(store, node)
-    for key, _ in reader.scan(Table.NODES, prefix, keys.after(prefix)):
-        _, parent, name = keys.split_place(key)
+    for parent, name in named(reader, store, node):
         entry = tree.lookup(parent, name)
         if entry is not None and entry.node == node:
             yield parent, name, entry

@@ -151,6 +151,84 @@ def test_a_rename_whose_old_name_was_taken_is_a_conflict(book: Book) -> None:
     assert "a changed" in refuse(book, 2)
 
 
+def test_a_file_that_was_renamed_since_is_changed_under_its_new_name(book: Book) -> None:
+    book.write(a=b"one\ntwo\nthree\n", d__f=b"1")
+    book.write(a=b"one\nTWO\nthree\n", d__f=b"2")
+    book.rename("a", "d/b")
+    book.rename("d", "e")
+    version = undo(book, 2)
+    assert version is not None
+    assert changes(book) == ["modified e/b", "modified e/f"]
+    assert contents(book) == {"e": None, "e/b": b"one\ntwo\nthree\n", "e/f": b"1"}
+    assert undo(book, 2) is None
+
+
+def test_a_file_that_was_renamed_and_changed_since_is_merged(book: Book) -> None:
+    book.write(a=b"one\ntwo\nthree\nfour\n")
+    book.write(a=b"one\nTWO\nthree\nfour\n")
+    book.rename("a", "b")
+    book.write(b=b"one\nTWO\nthree\nfour\nfive\n")
+    undo(book, 2)
+    assert contents(book) == {"b": b"one\ntwo\nthree\nfour\nfive\n"}
+    book.write(b=b"another\n")
+    assert re.search(r"undone, b changed since", refuse(book, 2))
+
+
+def test_a_file_that_was_renamed_and_then_saved_anew_is_found(book: Book) -> None:
+    book.write(a=b"1\n2\n3\n")
+    book.write(a=b"1\n2\nthree\n")
+    book.rename("a", "b")
+    save_atomically(book, "b", b"1\n2\nthree\n")
+    undo(book, 2)
+    assert contents(book) == {"b": b"1\n2\n3\n"}
+
+
+def test_the_mode_of_what_was_renamed_since_comes_back(book: Book) -> None:
+    book.write(a=b"1")
+    book.write(mode=0o600, a=b"1")
+    book.rename("a", "b")
+    undo(book, 2)
+    assert book.tree()[b"b"].mode == 0o644
+
+
+def test_what_was_created_and_renamed_since_goes_unless_it_changed(book: Book) -> None:
+    book.write(a=b"1")
+    book.write(new=b"1", d__f=b"1")
+    book.rename("new", "newer")
+    book.rename("d", "e")
+    undo(book, 2)
+    assert contents(book) == {"a": b"1"}
+    undo(book, 5)
+    book.write(newer=b"2")
+    assert re.search(r"undone, newer changed since", refuse(book, 2))
+
+
+def test_a_link_that_is_gone_does_not_take_the_file_with_it(book: Book) -> None:
+    book.write(a=b"1")
+    book.link("a", "b")
+    entry = book.tree()[b"a"]
+    rows = RowChange(ROOT_NODE, b"b", None), RowChange(ROOT_NODE, b"a", replace(entry, links=1))
+    book.commit(*rows, changes=[change(ChangeKind.DELETED, b"b", entry)], contents={})
+    assert undo(book, 2) is None
+    assert contents(book) == {"a": b"1"}
+
+
+def test_the_file_is_found_though_another_has_taken_its_name(book: Book) -> None:
+    book.write(a=b"1")
+    book.write(a=b"2")
+    book.rename("a", "b")
+    book.write(a=b"another file")
+    undo(book, 2)
+    assert contents(book) == {"a": b"another file", "b": b"1"}
+
+
+def test_names_that_conflict_are_a_conflict(book: Book) -> None:
+    book.write(a=b"1")
+    book.rename("a", "b")
+    book.rename("b", "c")
+    assert re.search(r"undone, a changed since", refuse(book, 2))
+
+
 def test_a_directory_that_has_got_files_since_is_not_taken_away(book: Book) -> None:
     book.write(a=b"1")
     book.write(d__f=b"1")
