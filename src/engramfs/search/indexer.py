@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _log = structlog.get_logger("engramfs.search")
 
 _PATIENCE = 10.0  # seconds to wait for another process that may be making the index anew
-AT_ONCE = 64  # passages that get their vectors in a step
+AT_ONCE = 128  # passages that get their vectors in a step, if they are short
 STEP = 2.0  # seconds of work before a step commits
 
 

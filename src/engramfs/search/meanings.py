@@ -5,6 +5,7 @@ does not matter when, and by which process, the keywords were indexed.
 """
 
 from collections import defaultdict
+from itertools import accumulate, islice
 
 import numpy
 import structlog
@@ -15,10 +16,13 @@ from engramfs.search.embedder import Embedder
 from engramfs.search.filters import Filter
 from engramfs.search.indexed_file import meanings, vector_key
 from engramfs.search.keyword_schema import Row
+from engramfs.search.passages import LONGEST, weight_of
 from engramfs.search.snapshot import Snapshot
 from engramfs.search.vectors import VectorFile
 from engramfs.storage import blobs
 from engramfs.storage.protocol import Engine
+
+_WEIGHT = 16 * LONGEST  # of the texts that are embedded at once: two seconds for the model in the package
 
 _log = structlog.get_logger("engramfs.search")
 
@@ -35,7 +39,9 @@ def without_vector(snapshot: Snapshot, vectors: VectorFile) -> list[tantivy.DocA
 def embed_some(
     engine: Engine, snapshot: Snapshot, vectors: VectorFile, embedder: Embedder, at_once: int
 ) -> int:
-    """Embed up to `at_once` passages; how many are left. Only for who holds the index lock.
+    """Embed up to `at_once` passages, fewer if they are long; how many are left.
+
+    Only for who holds the index lock.
 
     Raises `Unavailable` when the embedder does not answer.
     """
@@ -44,8 +50,16 @@ def embed_some(
     texts = _texts(engine, rows)
     if not texts:
         return 0  # their contents are gone from the log; the next change of the log removes them here
-    vectors.append(list(texts), embedder.passages(list(texts.values())))
-    return max(0, len(missing) - len(rows))
+    some = _first_of(texts)
+    vectors.append(list(some), embedder.passages(list(some.values())))
+    return max(0, len(missing) - len(rows) + len(texts) - len(some))
+
+
+def _first_of(texts: dict[int, str]) -> dict[int, str]:
+    """As many as are embedded at once, at least one."""
+    sums = accumulate(map(weight_of, texts.values()))
+    fitting = sum(1 for each in sums if each <= _WEIGHT)
+    return dict(islice(texts.items(), max(1, fitting)))
 
 
 def _texts(engine: Engine, rows: list[Row]) -> dict[int, str]:

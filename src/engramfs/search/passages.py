@@ -42,13 +42,13 @@ def passages(text: str, first_line: int = 1) -> list[Passage]:
     for line in _lines(text, first_line):
         starts_section = line.is_heading and any(not one.is_heading for one in waiting)
         at_paragraph = not line.text.strip() and weight > LONGEST // 2
-        is_full = weight + _weight(line.text) > LONGEST and weight > 0
+        is_full = weight + weight_of(line.text) > LONGEST and weight > 0
         if starts_section or at_paragraph or is_full:
             found.extend(_passage(waiting))
             waiting = _repeated(waiting) if is_full else []
-            weight = sum(_weight(one.text) for one in waiting)
+            weight = sum(weight_of(one.text) for one in waiting)
         waiting.append(line)
-        weight += _weight(line.text)
+        weight += weight_of(line.text)
     found.extend(_passage(waiting))
     return found
 
@@ -70,8 +70,8 @@ def _lines(text: str, first_line: int) -> Iterator[_Line]:
 
 
 def _pieces(line: str) -> Iterator[str]:
-    while _weight(line) > LONGEST:
-        end = LONGEST // 2 if _weight(line[:LONGEST]) <= LONGEST else LONGEST // (2 * _WIDE)
+    while weight_of(line) > LONGEST:
+        end = LONGEST // 2 if weight_of(line[:LONGEST]) <= LONGEST else LONGEST // (2 * _WIDE)
         cut = line.rfind(" ", end // 2, end)
         end = cut if cut > 0 else end
         yield line[:end]
@@ -79,7 +79,8 @@ def _pieces(line: str) -> Iterator[str]:
     yield line
 
 
-def _weight(text: str) -> int:
+def weight_of(text: str) -> int:
+    """About four for each token of a model."""
     if text.isascii():
         return len(text)
     return len(text) + (_WIDE - 1) * sum(character >= "\u2e80" for character in text)
@@ -96,4 +97,4 @@ def _passage(lines: list[_Line]) -> Iterator[Passage]:
 
 def _repeated(lines: list[_Line]) -> list[_Line]:
     last = lines[-1]
-    return [last] if len(lines) > 1 and last.text.strip() and _weight(last.text) <= _OVERLAP else []
+    return [last] if len(lines) > 1 and last.text.strip() and weight_of(last.text) <= _OVERLAP else []

@@ -1,19 +1,40 @@
 """Search by meaning with the real model: across words and languages, and as the log changes."""
 
+import threading
 import time
+from collections.abc import Sequence
 
 import numpy
 import pytest
+from numpy.typing import NDArray
 
 from engramfs.errors import Unavailable
+from engramfs.history.repository import Repository
 from engramfs.search import EmbedderSettings, Place
 from engramfs.search.bundled_embedder import BundledEmbedder, language_of
-from engramfs.search.indexer import Indexer
+from engramfs.search.index_directory import IndexDirectory
+from engramfs.search.indexer import AT_ONCE, Indexer
 from engramfs.search.searching import Search
 
 from .conftest import WORDS, Book, Opened, Query, Shelf, paths, put, record
 
 MEANING = EmbedderSettings()
+
+
+class Counting:
+    """Counts how many passages it is given at once."""
+
+    identity, least = "counting", 0.0
+
+    def __init__(self) -> None:
+        self.counts: list[int] = []
+
+    def passages(self, texts: Sequence[str]) -> NDArray[numpy.float32]:
+        self.counts.append(len(texts))
+        return numpy.eye(len(texts), 64, dtype=numpy.float32)
+
+    def question(self, text: str) -> NDArray[numpy.float32]:
+        return numpy.ones(64, dtype=numpy.float32) / numpy.float32(8)
 
 
 @pytest.fixture
@@ -138,7 +159,7 @@ def test_a_search_does_not_wait_for_all_meanings(book: Book, open_search: Opened
 
 
 def test_a_step_does_some_and_says_what_is_left(book: Book, search: Search) -> None:
-    put(book, {f"f{number}": f"number {number}".encode() for number in range(70)})
+    put(book, {f"f{number}": f"number {number}".encode() for number in range(AT_ONCE + 6)})
     indexer: Indexer = search._following._indexer
     left = []
     while True:
@@ -148,7 +169,17 @@ def test_a_step_does_some_and_says_what_is_left(book: Book, search: Search) -> N
         if step.is_last:
             break
     assert left == sorted(left, reverse=True)
-    assert left[0] == 70 - 64
+    assert left[0] == 6
+
+
+def test_a_step_does_fewer_of_long_passages(book: Book, repository: Repository) -> None:
+    put(book, {f"f{number}": b"%d " % number + b"tea " * 200 for number in range(60)})
+    embedder = Counting()
+    indexer = Indexer(repository.engine, IndexDirectory(repository.state), embedder)
+    while (step := indexer.step(0)) is not None and not step.is_last:
+        pass
+    assert sum(embedder.counts) == 60
+    assert embedder.counts[0] < 30
 
 
 @pytest.mark.parametrize(
@@ -170,3 +201,23 @@ def test_the_language_is_that_of_the_characters(text: str, language: str) -> Non
 def test_vectors_have_length_one() -> None:
     vectors = BundledEmbedder().passages(["tea", "茶", "\ud800 \0", ""])
     assert numpy.allclose(numpy.linalg.norm(vectors, axis=1), 1, atol=1e-3)
+
+
+def test_passages_that_threads_divide_have_the_vectors_that_each_has_alone() -> None:
+    embedder = BundledEmbedder()
+    texts = [f"the {number}th cup of tea" + " is still warm" * (number % 5) for number in range(23)]
+    together = embedder.passages(texts)
+    assert together.shape == (23, 384)
+    for text, vector in zip(texts, together, strict=True):
+        assert numpy.allclose(vector, embedder.passages([text])[0], atol=1e-5)
+
+
+def test_a_question_does_not_wait_for_passages() -> None:
+    embedder = BundledEmbedder()
+    embedder.question("warm")
+    texts = [f"the {number}th cup of tea " + "is still warm " * 20 for number in range(60)]
+    embedding = threading.Thread(target=embedder.passages, args=(texts,))
+    embedding.start()
+    embedder.question("which cup of tea is still warm")
+    assert embedding.is_alive(), "the passages take longer than a question"
+    embedding.join()
