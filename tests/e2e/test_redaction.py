@@ -43,6 +43,39 @@ def test_the_head_is_refused_and_after_a_new_version_nobody_reads_it_any_more(pl
     assert [len(version["changes"]) for version in place.log()] == [1, 1]
 
 
+def test_no_summary_or_patch_names_the_path_that_a_change_lost(place: Place) -> None:
+    place.write("hunter2-notes", SECRET)
+    place.daemon.barrier()
+    place.write("hunter2-notes", b"clean\n")
+    place.daemon.barrier()
+    redact(place, 1, "hunter2-notes")
+    first = f"{place.store}@1"
+    ways = ((), ("--stat",), ("-p",), ("--json", "-p"))
+    for arguments in (("log", first), ("show", first)):
+        told = [place.daemon.ok(*arguments, *options) for options in ways]
+        assert [text for text in told if "hunter2" in text] == []
+        assert " (redacted)" in told[0]
+        assert "created file (redacted) | redacted" in told[1]
+        assert "binary" not in told[1]
+        assert "created file (redacted)\nthe content was redacted" in told[2]
+    [version] = place.daemon.json("log", first, "--stat")
+    [difference] = version["differences"]
+    assert (difference["path"], difference["new"]["path"]) == ("", "")
+    assert (difference["redacted"], difference["binary"]) == (True, False)
+    assert "modified file hunter2-notes | redacted" in place.daemon.ok("show", f"{place.store}@2", "--stat")
+
+
+def test_a_rename_from_a_redacted_name_names_the_new_one_alone(place: Place) -> None:
+    place.write("hunter2", b"text\n")
+    place.daemon.barrier()
+    place.inside.call("os.rename", place.path("hunter2"), place.path("notes"))
+    place.daemon.barrier()
+    redact(place, 1, "hunter2")
+    told = [place.daemon.ok("show", f"{place.store}@2", *options) for options in ((), ("--stat",), ("-p",))]
+    assert [text for text in told if "hunter2" in text] == []
+    assert "(redacted) → notes" in told[0]
+
+
 def test_what_is_open_or_cached_of_a_pinned_version_shows_no_stale_bytes(place: Place) -> None:
     place.write("notes", SECRET * 10_000)
     place.write("secret", SECRET)

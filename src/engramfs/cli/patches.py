@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from engramfs.cli.output import Output
-from engramfs.errors import NotFound
+from engramfs.cli.versions import REDACTED
+from engramfs.errors import Redacted
 from engramfs.model.names import printable
 
 if TYPE_CHECKING:
@@ -31,9 +32,10 @@ def headline(difference: "Difference") -> str:
     """`modified file notes.md`, `renamed directory old → new`."""
     entry = difference.new or difference.old
     assert entry is not None
-    path = printable(difference.path) or "."
-    if difference.from_path is not None:
-        path = f"{printable(difference.from_path)} → {path}"
+    path = REDACTED if difference.hides_path else printable(difference.path) or "."
+    if difference.from_path is not None and not difference.hides_path:
+        source = REDACTED if difference.hides_from_path else printable(difference.from_path)
+        path = f"{source} → {path}"
     return f"{operation(difference)} {entry.kind.name.lower()} {path}"
 
 
@@ -49,7 +51,7 @@ def _patch(difference: "Difference", contents: Contents) -> Iterator[str]:
 
     try:
         old, new = contents(difference)
-    except NotFound as error:  # it was redacted
+    except Redacted as error:
         yield error.message
         return
     yield from unified(old, new, difference.path, difference.from_path)
@@ -65,8 +67,8 @@ def print_stat(output: Output, found: "Iterable[Difference]", contents: Contents
     width = max((len(name) for name, _ in rows), default=0)
     most = max((row["added"] + row["removed"] for _, row in rows), default=0)
     for name, row in rows:
-        if row["binary"]:
-            output.line(f"{name:<{width}} | binary")
+        if row["binary"] or row.get("redacted"):
+            output.line(f"{name:<{width}} | {'binary' if row['binary'] else 'redacted'}")
             continue
         added, removed = (_bar(row[key], most) for key in ("added", "removed"))
         total = f"{name:<{width}} | {row['added'] + row['removed']}"
@@ -91,27 +93,33 @@ def _bar(lines: int, most: int) -> int:
 
 
 def counts(difference: "Difference", contents: Contents) -> dict[str, Any]:
-    """The lines that came and went: `added`, `removed`, `binary`."""
+    """The lines that came and went: `added`, `removed`, `binary`; and `redacted` where nobody can tell."""
     from engramfs.history.patch import count
 
     try:
         counted = count(*contents(difference))
-    except NotFound:
-        return {"added": 0, "removed": 0, "binary": True}
+    except Redacted:
+        return {"added": 0, "removed": 0, "binary": False, "redacted": True}
     return {"added": counted.added, "removed": counted.removed, "binary": counted.binary}
 
 
 def document(
     difference: "Difference", contents: Contents, *, stat: bool = False, patch: bool = False
 ) -> dict[str, Any]:
-    """A difference as JSON: op, path, from_path, old, new; the counts with `stat`, the text with `patch`."""
+    """A difference as JSON: op, path, from_path, old, new; the counts with `stat`, the text with `patch`.
+
+    Paths that were redacted are empty.
+    """
+    path = b"" if difference.hides_path else difference.path
     from_path = difference.from_path
+    if from_path is not None and difference.hides_from_path:
+        from_path = b""
     described: dict[str, Any] = {
         "op": operation(difference),
-        "path": printable(difference.path),
+        "path": printable(path),
         "from_path": None if from_path is None else printable(from_path),
-        "old": _entry(from_path if from_path is not None else difference.path, difference.old),
-        "new": _entry(difference.path, difference.new),
+        "old": _entry(from_path if from_path is not None else path, difference.old),
+        "new": _entry(path, difference.new),
     }
     if stat:
         described |= counts(difference, contents)

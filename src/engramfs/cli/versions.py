@@ -32,6 +32,7 @@ _VIA = {
     "seed": "the first content of a memory",
     "approval": "what waited, approved",
 }
+REDACTED = "(redacted)"  # in the place of a path
 _SHOWN = 3  # changes in a line of the log
 
 
@@ -125,9 +126,9 @@ def print_secrets(output: Output, found: "Iterable[FoundAt]") -> None:
 def path_of(change: Change) -> str:
     """The path of a change; of a rename, both."""
     if change.is_redacted:
-        return "(redacted)"
+        return REDACTED
     path = printable(change.path)
-    return f"{printable(change.from_path)} → {path}" if change.from_path is not None else path
+    return f"{printable(change.from_path) or REDACTED} → {path}" if change.from_path is not None else path
 
 
 def flags_of(version: "Version") -> str:

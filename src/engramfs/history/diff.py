@@ -20,6 +20,16 @@ class Difference(msgspec.Struct, frozen=True):
     new: Entry | None
     from_path: bytes | None = None  # where `old` was, if elsewhere: see `with_renames`
 
+    @property
+    def hides_path(self) -> bool:
+        """Whether the change that made it lost its path: people do not get to see `path` of it."""
+        entry = self.new if self.new is not None else self.old
+        return entry is not None and entry.is_redacted
+
+    @property
+    def hides_from_path(self) -> bool:
+        return self.hides_path or (self.old is not None and self.old.is_redacted)
+
 
 def differences(old: Tree, new: Tree, path: bytes = b"") -> Iterator[Difference]:
     """What is not the same at and below `path`, by path, a directory before what is in it.
