@@ -15,7 +15,8 @@ from tests.bench.rounds import in_turns
 from engramfs.history import catalog
 from engramfs.history.between import between
 from engramfs.history.diff import with_renames
-from engramfs.history.patch import content_of, unified
+from engramfs.history.git_patch import git_patch
+from engramfs.history.patch import content_of
 from engramfs.history.repository import Repository
 
 LOG = 1_000_000  # versions
@@ -75,7 +76,7 @@ def _diff_from_the_log(state: str) -> Figure:
             lines = 0
             for one in with_renames(between(reader, store, newest - 1, newest)):
                 contents = content_of(reader, one.old), content_of(reader, one.new)
-                lines += len(list(unified(*contents, one.path)))
+                lines += len(list(git_patch(one, *contents)))
             if lines < _CHANGED * 4:
                 raise RuntimeError(f"the diff has {lines} lines")
             return time.perf_counter() - begun

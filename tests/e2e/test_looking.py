@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
+
+from engramfs.history import catalog, commit, edit
+from engramfs.history.repository import Repository
+from engramfs.model.author import SYSTEM
+from engramfs.model.file_edit import Create, Edit, FileEdit, Rename
 
 from ..harness.command import Command
 from ..harness.daemon import Daemon, Place
@@ -328,3 +334,49 @@ def test_a_pager_that_is_left_early_ends_the_command_in_order(handbook: Command)
     handbook.ok("import", "contexts/handbook", "tree")
     shown = on_a_terminal(handbook, "show", "contexts/handbook:long", ENGRAMFS_PAGER="head -n 1")
     assert shown == "a line\n"
+
+
+# Patches
+
+
+@pytest.mark.parametrize("tool", [("git", "apply", "-"), ("patch", "-p1", "--quiet")])
+def test_what_diff_prints_can_be_applied(engramfs: Command, tool: tuple[str, ...]) -> None:
+    """A file that was edited and renamed, tabs, names with blanks, another mode."""
+    engramfs.ok("store", "create", "contexts/a")
+    engramfs.write("tree/before", b"one\n\ttwo\nthree\n")
+    engramfs.write("tree/old place/\xfc\t漢", b"same\n")
+    engramfs.write("tree/run", b"#!\n")
+    engramfs.ok("import", "contexts/a", "tree")
+    shutil.copytree(engramfs.directory / "tree", engramfs.directory / "copy")
+    with Repository.open(str(engramfs.state), write="a test") as repository:
+        # As an agent does it in a mount: an import knows of no renames.
+        with repository.engine.reading() as reader:
+            store = catalog.named(reader, "contexts/a")
+        edits: list[FileEdit] = [
+            Rename("before", "after it"),
+            Edit("after it", "\ttwo", "\t2"),
+            Rename("old place", "new place"),
+            Create("made", "new"),
+        ]
+        repository.transact(
+            lambda writer: commit.apply(
+                writer,
+                edit.plan(writer, store, edits, author=SYSTEM, via="fs", now=store.created).commit,
+            )
+        )
+    shown = engramfs.ok("diff", "contexts/a@1", "contexts/a@2")
+    assert "renamed file before → after it\n" in shown
+    assert "rename from before\nrename to after it\n" in shown
+    assert "renamed directory old place → new place\n" in shown
+    assert engramfs.ok("diff", "contexts/a@1", "contexts/a@2", "--stat").splitlines() == [
+        "renamed file before → after it          | 2 + -",
+        "created file made                       | 1 +",
+        "renamed directory old place → new place | 0",
+        "3 changed, 2 lines added, 1 removed",
+    ]
+    for form in (("show", "contexts/a", "-p"), ("log", "contexts/a", "-p", "-n", "1")):
+        assert "rename from before\nrename to after it\n" in engramfs.ok(*form)
+    engramfs.ok("export", "contexts/a", "wanted")
+    subprocess.run(tool, input=os.fsencode(shown), cwd=engramfs.directory / "copy", check=True, timeout=20)
+    same = ["diff", "-r", "copy", "wanted"]
+    assert subprocess.run(same, cwd=engramfs.directory, capture_output=True, timeout=20).stdout == b""

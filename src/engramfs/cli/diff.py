@@ -11,7 +11,7 @@ from engramfs.cli.arguments import complete_stores, must_be_directory, refer, re
 from engramfs.cli.command import Command
 from engramfs.cli.invocation import Invocation, pass_invocation
 from engramfs.cli.pager import no_pager, paged
-from engramfs.cli.patches import Contents, document, print_patch, print_stat
+from engramfs.cli.patches import Contents, documents, print_patch, print_stat
 from engramfs.errors import NotFound, UsageError
 from engramfs.model.names import printable, raw
 
@@ -58,7 +58,7 @@ def command(
         with repository.engine.reading() as reader:
             found, contents = _differences(reader, sides)
             if invocation.json:
-                invocation.output.document([document(one, contents, stat=stat) for one in found])
+                invocation.output.document(documents(found, contents, stat=stat))
             elif stat:
                 print_stat(invocation.output, found, contents)
             else:

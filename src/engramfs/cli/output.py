@@ -10,11 +10,18 @@ from collections.abc import Callable, Iterator, Sequence
 
 import click
 
+from engramfs.model.names import raw
 from engramfs.model.visible import visible
 
 Cell = str | tuple[str, str]  # text, or text and its colour (or "bold")
 Steps = Callable[[str, int, int], None]  # what is done now; done, total (0: not known)
 Progress = Callable[[int, int, int, int], None]  # done, total, done bytes, total bytes
+PAGED = "engramfs.cli.paged"  # of a click context: what is printed goes to a pager
+
+
+def is_shown() -> bool:
+    """Whether the standard output is a terminal, or a pager on one."""
+    return sys.stdout.isatty() or bool(click.get_current_context().meta.get(PAGED))
 
 
 class Output:
@@ -30,6 +37,15 @@ class Output:
     def line(self, *cells: Cell, separator: str = "  ") -> None:
         """Print those cells that are not empty beside each other; colours appear on a terminal only."""
         click.echo(separator.join(_styled(cell) for cell in cells if _text(cell)))
+
+    def content(self, line: str, colour: str = "") -> None:
+        """Print a line of a file. A terminal gets it in colour and with escapes, a program as it is."""
+        if is_shown():
+            shown = "\t".join(visible(part) for part in line.split("\t"))
+            click.echo(_painted(shown, colour) if colour else shown)
+        else:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(raw(line) + b"\n")
 
     def raw(self, content: bytes) -> None:
         """Print bytes as they are."""
@@ -88,8 +104,11 @@ def _text(cell: Cell) -> str:
 def _styled(cell: Cell) -> str:
     if isinstance(cell, str):
         return visible(cell)
-    text, style = cell
-    return click.style(visible(text), bold=True) if style == "bold" else click.style(visible(text), fg=style)
+    return _painted(visible(cell[0]), cell[1])
+
+
+def _painted(text: str, style: str) -> str:
+    return click.style(text, bold=True) if style == "bold" else click.style(text, fg=style)
 
 
 def _print_plain_table(headers: Sequence[str], rows: Sequence[Sequence[Cell]], aligned: list[bool]) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from engramfs.cli.invocation import Invocation
+from engramfs.cli.output import PAGED
 
 if TYPE_CHECKING:
     import subprocess
@@ -38,6 +39,7 @@ def paged(invocation: Invocation, *, unless: bool = False) -> Iterator[None]:
     context = click.get_current_context()
     if context.color is None:
         context.color = True  # the pipe to the pager is no terminal, but what it shows is one
+    context.meta[PAGED] = True
     pager = subprocess.Popen(command, stdin=subprocess.PIPE, env={**_OPTIONS, **os.environ})
     assert pager.stdin is not None
     sys.stdout.flush()

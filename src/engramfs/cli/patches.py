@@ -18,14 +18,15 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def print_patch(output: Output, found: "Iterable[Difference]", contents: Contents) -> None:
-    """Every difference, with the lines that came and went."""
+    """Every difference, with the lines that came and went, for people and for `git apply` alike."""
     for difference in found:
-        output.line((headline(difference), "bold"))
+        if not difference.is_implied:
+            output.line((headline(difference), "bold"))
         old, new = difference.old, difference.new
         if old and new and old.mode != new.mode:
             output.line(f"mode {old.mode:04o} → {new.mode:04o}")
         for line in _patch(difference, contents):
-            output.line((line, _colour(line)) if _colour(line) else line)
+            output.content(line, _colour(line))
 
 
 def headline(difference: "Difference") -> str:
@@ -47,14 +48,14 @@ def operation(difference: "Difference") -> str:
 
 
 def _patch(difference: "Difference", contents: Contents) -> Iterator[str]:
-    from engramfs.history.patch import unified
+    from engramfs.history.git_patch import git_patch
 
     try:
         old, new = contents(difference)
     except Redacted as error:
         yield error.message
         return
-    yield from unified(old, new, difference.path, difference.from_path)
+    yield from git_patch(difference, old, new)
 
 
 def _colour(line: str) -> str:
@@ -63,7 +64,9 @@ def _colour(line: str) -> str:
 
 def print_stat(output: Output, found: "Iterable[Difference]", contents: Contents) -> None:
     """A line for each file, and each directory that was renamed, with how much changed, and the sum."""
-    rows = [(headline(one), counts(one, contents)) for one in found if not _is_plain_directory(one)]
+    from engramfs.history.diff import told
+
+    rows = [(headline(one), counts(one, contents)) for one in told(found) if not _is_plain_directory(one)]
     width = max((len(name) for name, _ in rows), default=0)
     most = max((row["added"] + row["removed"] for _, row in rows), default=0)
     for name, row in rows:
@@ -101,6 +104,15 @@ def counts(difference: "Difference", contents: Contents) -> dict[str, Any]:
     except Redacted:
         return {"added": 0, "removed": 0, "binary": False, "redacted": True}
     return {"added": counted.added, "removed": counted.removed, "binary": counted.binary}
+
+
+def documents(
+    found: "Iterable[Difference]", contents: Contents, *, stat: bool = False, patch: bool = False
+) -> list[dict[str, Any]]:
+    """Differences as JSON, each as `document` has it."""
+    from engramfs.history.diff import told
+
+    return [document(one, contents, stat=stat, patch=patch) for one in told(found)]
 
 
 def document(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from engramfs.cli.invocation import Invocation
-from engramfs.cli.patches import document, print_patch, print_stat
+from engramfs.cli.patches import documents, print_patch, print_stat
 from engramfs.cli.show import show_entry
 from engramfs.cli.versions import local_time, print_version, summary
 from engramfs.errors import NotFound
@@ -79,7 +79,7 @@ def print_differences(
         raise NotFound(f"pending {one.number} does not change {printable(path)}")
     contents = partial(_contents, reader)
     if invocation.json:
-        invocation.output.document([document(each, contents, stat=stat, patch=True) for each in found])
+        invocation.output.document(documents(found, contents, stat=stat, patch=True))
     elif stat:
         print_stat(invocation.output, found, contents)
     else:

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from engramfs.cli.invocation import Invocation
-from engramfs.cli.patches import document, print_patch, print_stat
+from engramfs.cli.patches import documents, print_patch, print_stat
 from engramfs.cli.versions import print_line, print_redactions, print_secrets, print_version
 from engramfs.errors import NotFound
 from engramfs.history import hygiene, log
@@ -103,10 +103,8 @@ class VersionPrinter:
                 found = self._differences(reader, one)
             except NotFound:
                 return described | {"differences": None}
-            described["differences"] = [
-                document(each, partial(_contents, reader), stat=self._stat, patch=self._patch)
-                for each in found
-            ]
+            contents = partial(_contents, reader)
+            described["differences"] = documents(found, contents, stat=self._stat, patch=self._patch)
         return described
 
     def print_documents(self, reader: "Reader", found: "Iterable[Selected]") -> None:

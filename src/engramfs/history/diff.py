@@ -19,6 +19,7 @@ class Difference(msgspec.Struct, frozen=True):
     old: Entry | None
     new: Entry | None
     from_path: bytes | None = None  # where `old` was, if elsewhere: see `with_renames`
+    is_implied: bool = False  # by the rename of the directory above
 
     @property
     def hides_path(self) -> bool:
@@ -42,35 +43,57 @@ def differences(old: Tree, new: Tree, path: bytes = b"") -> Iterator[Difference]
 def with_renames(found: Iterable[Difference]) -> list[Difference]:
     """`found` with what went in one place and came in another as one difference.
 
-    Of a directory that was renamed, what is in it is left out unless it changed as well. Makes sense for two
-    trees of one store, where a node is the same thing in both.
+    Makes sense for two trees of one store. What is one node in both is the same thing, and so is a file that
+    was saved anew: another node, the same origin. Of a directory that was renamed, what is in it is implied
+    unless it changed as well.
     """
     listed = list(found)
-    gone = {one.old.node: one for one in listed if one.old is not None and one.new is None}
-    came = {one.new.node: one for one in listed if one.new is not None and one.old is None}
-    moved = {one.path: gone[node].path for node, one in came.items() if node in gone}
+    gone = [one for one in listed if one.old is not None and one.new is None]
+    came = [one for one in listed if one.new is not None and one.old is None]
+    moved = _moved(gone, came)
     if not moved:
         return listed
-    explained = set(moved.values())
-    return [
-        renamed
-        for one in listed
-        if (renamed := _renamed(one, moved, gone)) is not None
-        and (one.path not in explained or one.new is not None)
-    ]
+    explained = {one.path for one in moved.values()}
+    return [_renamed(one, moved) for one in listed if one.path not in explained or one.new is not None]
 
 
-def _renamed(one: Difference, moved: dict[bytes, bytes], gone: dict[int, Difference]) -> Difference | None:
-    """What is to be said of `one`; None when the rename of the directory above says it."""
-    source = moved.get(one.path) if one.old is None else None
-    if source is None or one.new is None:
+def told(found: Iterable[Difference]) -> list[Difference]:
+    """Those of which people want to read: without what a rename of the directory above implies."""
+    return [one for one in found if not one.is_implied]
+
+
+def _moved(gone: list[Difference], came: list[Difference]) -> dict[bytes, Difference]:
+    """What went from elsewhere, by the path at which it came."""
+    moved: dict[bytes, Difference] = {}
+    by_node = {one.old.node: one for one in gone if one.old is not None}
+    for one in came:
+        if one.new is not None and one.new.node in by_node:
+            moved[one.path] = by_node.pop(one.new.node)
+    by_origin = {one.old.origin: one for one in by_node.values() if one.old is not None and _is_file(one.old)}
+    for one in came:
+        if (
+            one.new is not None
+            and _is_file(one.new)
+            and one.path not in moved
+            and one.new.origin in by_origin
+        ):
+            moved[one.path] = by_origin.pop(one.new.origin)
+    return moved
+
+
+def _is_file(entry: Entry) -> bool:
+    return entry.kind is Kind.FILE and entry.origin != 0
+
+
+def _renamed(one: Difference, moved: dict[bytes, Difference]) -> Difference:
+    """`one` with where it was, if it was elsewhere."""
+    source = moved.get(one.path)
+    if source is None:
         return one
-    old = gone[one.new.node].old
     above, _, name = one.path.rpartition(b"/")
-    source_above, _, source_name = source.rpartition(b"/")
-    if name == source_name and moved.get(above) == source_above and same(old, one.new):
-        return None
-    return Difference(one.path, old, one.new, source)
+    source_above, _, source_name = source.path.rpartition(b"/")
+    stays_in = above in moved and moved[above].path == source_above and name == source_name
+    return Difference(one.path, source.old, one.new, source.path, stays_in and same(source.old, one.new))
 
 
 def same(old: Entry | None, new: Entry | None) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from engramfs.history.git.paths import quoted
 from engramfs.history.lines import is_binary, matches, split_lines
 from engramfs.model.entry import Entry, Kind
 from engramfs.model.names import printable
@@ -16,6 +17,7 @@ from engramfs.storage import blobs
 from engramfs.storage.protocol import Reader
 
 _CONTEXT = 3  # equal lines around a change
+_QUOTES = set('"\\')
 
 
 class Counts(msgspec.Struct, frozen=True):
@@ -45,16 +47,16 @@ def unified(
     before, after = old or b"", new or b""
     if before == after and (old is None) == (new is None):
         return
-    from_file = "/dev/null" if old is None else f"a/{printable(path if from_path is None else from_path)}"
-    to_file = "/dev/null" if new is None else f"b/{printable(path)}"
+    from_file = "/dev/null" if old is None else named(b"a/" + (path if from_path is None else from_path))
+    to_file = "/dev/null" if new is None else named(b"b/" + path)
     if is_binary(before) or is_binary(after):
         yield f"Binary files {from_file} and {to_file} differ"
         return
     old_lines, new_lines = split_lines(before), split_lines(after)
     for number, group in enumerate(_Aligned(old_lines, new_lines).get_grouped_opcodes(_CONTEXT)):
         if number == 0:
-            yield f"--- {from_file}"
-            yield f"+++ {to_file}"
+            yield f"--- {_ended(from_file)}"
+            yield f"+++ {_ended(to_file)}"
         first, last = group[0], group[-1]
         yield f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@"
         for tag, old_start, old_end, new_start, new_end in group:
@@ -63,6 +65,17 @@ def unified(
                 continue
             yield from _marked("-", old_lines[old_start:old_end])
             yield from _marked("+", new_lines[new_start:new_end])
+
+
+def named(path: bytes) -> str:
+    """A path as git writes it into a patch: in quotes when something in it would not print."""
+    shown = printable(path)
+    return shown if shown.isprintable() and not _QUOTES & set(shown) else quoted(path).decode()
+
+
+def _ended(name: str) -> str:
+    """A name with blanks needs an end, or `patch` takes the first blank for it."""
+    return f"{name}\t" if " " in name else name
 
 
 def count(old: bytes | None, new: bytes | None) -> Counts:

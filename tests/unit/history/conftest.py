@@ -1,6 +1,7 @@
 """A state directory, and a store whose tree a test writes as plain values."""
 
 import hashlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -109,7 +110,7 @@ class Book:
     def remove(self, *paths: str) -> Version:
         """Remove files, or directories with everything in them."""
         known = self.tree()
-        gone = [path for path in known if any(_covers(one.encode(), path) for one in paths)]
+        gone = [path for path in known if any(_covers(os.fsencode(one), path) for one in paths)]
         rows = [
             RowChange(known[path.rpartition(b"/")[0]].node, path.rpartition(b"/")[2], None) for path in gone
         ]
@@ -119,14 +120,18 @@ class Book:
     def rename(self, source: str, target: str) -> Version:
         """A rename to a free name of the same or another directory."""
         known = self.tree()
-        entry = known[source.encode()]
-        here, there = known[source.rpartition("/")[0].encode()], known[target.rpartition("/")[0].encode()]
-        rows = (
-            RowChange(here.node, source.rpartition("/")[2].encode(), None),
-            RowChange(there.node, target.rpartition("/")[2].encode(), entry),
+        before, after = os.fsencode(source), os.fsencode(target)
+        entry, here, there = (
+            known[before],
+            known[before.rpartition(b"/")[0]],
+            known[after.rpartition(b"/")[0]],
         )
-        moved = change(ChangeKind.RENAMED, target.encode(), entry)
-        return self.commit(*rows, changes=[replace(moved, from_path=source.encode())], contents={})
+        rows = (
+            RowChange(here.node, before.rpartition(b"/")[2], None),
+            RowChange(there.node, after.rpartition(b"/")[2], entry),
+        )
+        moved = change(ChangeKind.RENAMED, after, entry)
+        return self.commit(*rows, changes=[replace(moved, from_path=before)], contents={})
 
     def link(self, source: str, target: str) -> Version:
         """A second name in the same directory."""

@@ -7,11 +7,13 @@ import pytest
 from engramfs.errors import NotFound
 from engramfs.history import catalog
 from engramfs.history.between import between, of_version
-from engramfs.history.diff import Difference, differences, with_renames
+from engramfs.history.commit import RowChange
+from engramfs.history.diff import Difference, differences, told, with_renames
 from engramfs.history.tree import tree_at
-from engramfs.model.entry import Kind
+from engramfs.model.entry import EMPTY_DIGEST, ROOT_NODE, Kind
+from engramfs.model.version import ChangeKind
 
-from .conftest import Book, replace
+from .conftest import Book, change, replace
 
 
 def shown(found: list[Difference]) -> list[str]:
@@ -28,7 +30,7 @@ def shown(found: list[Difference]) -> list[str]:
 
 def of(book: Book, number: int) -> list[str]:
     with book.repository.engine.reading() as reader:
-        return shown(of_version(reader, book.store, number))
+        return shown(told(of_version(reader, book.store, number)))
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -69,7 +71,7 @@ def test_a_renamed_directory_is_one_difference_and_what_changed_in_it_another(bo
     book.write(new__deep__changed=b"2")
     book.rename("new/moved", "elsewhere")
     with book.repository.engine.reading() as reader:
-        found = shown(with_renames(between(reader, book.store, 1, 4)))
+        found = shown(told(with_renames(between(reader, book.store, 1, 4))))
     assert found == [
         "renamed old/moved -> elsewhere",
         "renamed old -> new",
@@ -77,12 +79,26 @@ def test_a_renamed_directory_is_one_difference_and_what_changed_in_it_another(bo
     ]
 
 
+def test_a_file_that_was_renamed_and_saved_anew_is_still_that_file(book: Book) -> None:
+    book.write(before=b"1", other=b"o")
+    book.rename("before", "after")
+    entry = book.tree()[b"after"]
+    saved = replace(entry, node=book.head().next_node, size=0, digest=EMPTY_DIGEST)
+    book.commit(
+        RowChange(ROOT_NODE, b"after", saved),
+        changes=[change(ChangeKind.MODIFIED, b"after", saved)],
+        contents={},
+    )
+    with book.repository.engine.reading() as reader:
+        assert shown(with_renames(between(reader, book.store, 1, 3))) == ["renamed before -> after"]
+
+
 def test_a_rename_over_another_file_names_both(book: Book) -> None:
     book.write(a=b"a", b=b"b")
     book.remove("b")
     book.rename("a", "b")
     with book.repository.engine.reading() as reader:
-        found = shown(with_renames(between(reader, book.store, 1, 3)))
+        found = shown(told(with_renames(between(reader, book.store, 1, 3))))
     assert found == ["deleted a", "modified b"]
 
 

@@ -1,0 +1,65 @@
+"""A difference as git writes it: `git apply` and `patch -p1` make the new tree of the old with it.
+
+Of modes it keeps what git keeps, and directories come and go with what is in them.
+"""
+
+from collections.abc import Iterator
+
+from engramfs.history.diff import Difference
+from engramfs.history.git.edits import mode
+from engramfs.history.patch import named, unified
+from engramfs.model.entry import Entry, Kind
+
+_NOTHING = "0" * 40
+_EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"  # the empty file to git; without it `patch` removes none
+
+
+def git_patch(difference: Difference, old: bytes | None, new: bytes | None) -> Iterator[str]:
+    """The lines for one difference, whose contents are `old` and `new`; none where git sees no difference."""
+    before, after = _kept(difference.old), _kept(difference.new)
+    path, source = difference.path, difference.from_path
+    if before is not None and after is not None and _is_in_two_steps(before, after, source):
+        yield from git_patch(Difference(path if source is None else source, before, None), old, None)
+        yield from git_patch(Difference(path, None, after), None, new)
+        return
+    if before is None and after is None:
+        return
+    lines = [*_modes(before, after), *_renaming(path, source), *unified(old, new, path, source)]
+    if lines:
+        old_name, new_name = _one_word(b"a/" + (path if source is None else source)), _one_word(b"b/" + path)
+        yield f"diff --git {old_name} {new_name}"
+        yield from lines
+
+
+def _is_in_two_steps(before: Entry, after: Entry, source: bytes | None) -> bool:
+    """Whether one goes and the other comes; `patch` does not rename symlinks."""
+    return before.kind is not after.kind or (before.kind is Kind.SYMLINK and source is not None)
+
+
+def _kept(entry: Entry | None) -> Entry | None:
+    return None if entry is None or entry.kind is Kind.DIRECTORY else entry
+
+
+def _modes(before: Entry | None, after: Entry | None) -> Iterator[str]:
+    if before is None and after is not None:
+        yield f"new file mode {mode(after).decode()}"
+        if after.size == 0:
+            yield f"index {_NOTHING}..{_EMPTY}"
+    elif before is not None and after is None:
+        yield f"deleted file mode {mode(before).decode()}"
+        if before.size == 0:
+            yield f"index {_EMPTY}..{_NOTHING}"
+    elif before is not None and after is not None and mode(before) != mode(after):
+        yield f"old mode {mode(before).decode()}"
+        yield f"new mode {mode(after).decode()}"
+
+
+def _renaming(path: bytes, source: bytes | None) -> Iterator[str]:
+    if source is not None:
+        yield f"rename from {named(source)}"
+        yield f"rename to {named(path)}"
+
+
+def _one_word(path: bytes) -> str:
+    name = named(path)
+    return f'"{name}"' if " " in name and not name.startswith('"') else name
