@@ -33,6 +33,7 @@ from engramfs.vfs.resources import Resources, Settings
 from engramfs.vfs.resuming import resume
 from engramfs.vfs.view import View
 from engramfs.vfs.view_numbers import ViewNumbers
+from engramfs.vfs.writable_view import WritableView
 
 STORE = "memory/digest/state"
 PERSON = Author("person", actor="pat")
@@ -96,13 +97,16 @@ class Machine:
         self.writer.on_trouble = lambda what: resources.failed("", what)
         self.numbers: ViewNumbers = crashed.numbers if crashed is not None else ViewNumbers()
         self.filesystem = Filesystem(resources, self.numbers, resumed=crashed is not None)
-        self.programs: dict[str, Program] = {}  # by actor; the first of each that writes to `STORE`
+        self.programs: dict[str, Program] = {}  # by actor; the first of each that writes to `STORE`, or asks
         self.tasks = trio.CancelScope()
         self.is_running = True
         self.may_be_unsound = False  # a test that damages the log on purpose says so
         if crashed is not None:
-            for actor in crashed.programs:
-                self.writes(actor)
+            for actor, program in crashed.programs.items():
+                if isinstance(program.view, AskView):
+                    self.asks(actor, fork=program.view.fork.store.id)
+                else:
+                    self.writes(actor)
             self.recovered = resume(self.filesystem, crashed.journal.position, 0)
 
     def _start_afresh(self) -> None:
@@ -180,8 +184,11 @@ class Machine:
     def writes(self, actor: str = "ann", store: str = STORE) -> "Program":
         """A program of `actor`, in a session of its own, with a view that it may write to."""
         author = Author("agent", agent="digest", actor=actor, session=actor)
-        program = Program(self.filesystem, self.filesystem.writable_view(store, author, 0, 0))
-        if store == STORE:
+        return self._started(actor, self.filesystem.writable_view(store, author, 0, 0))
+
+    def _started(self, actor: str, view: WritableView) -> "Program":
+        program = Program(self.filesystem, view)
+        if view.store.store.name == STORE or isinstance(view, AskView):
             self.programs.setdefault(actor, program)
         return program
 
@@ -194,7 +201,7 @@ class Machine:
                 )
             ).id
         author = Author("agent", agent="digest", actor=actor, session=actor)
-        return Program(self.filesystem, self.filesystem.ask_view(fork, author, 0, 0))
+        return self._started(actor, self.filesystem.ask_view(fork, author, 0, 0))
 
     def live_fork(self, program: "Program") -> Fork:
         """The fork that a program which asks writes to."""
@@ -336,6 +343,7 @@ class Descriptor:
         try:
             await self.close_duplicate()
         finally:
+            self._view.closed(self.node)
             if self._write:
                 await self._view.release(self.node)
 
@@ -418,12 +426,16 @@ class Program:
     def create(self, path: str, mode: int = 0o644) -> Descriptor:
         """open(2) with O_CREAT | O_EXCL | O_WRONLY."""
         attributes = self._known(self.view.create(*self._place(path), mode))
-        return Descriptor(self, self._filesystem.find(attributes.inode)[1], write=True)
+        return self._opened(self._filesystem.find(attributes.inode)[1], write=True)
+
+    def _opened(self, node: int, *, write: bool) -> Descriptor:
+        self.view.opened(node)
+        return Descriptor(self, node, write=write)
 
     def open(self, path: str, *, write: bool = True, truncate: bool = False) -> Descriptor:
         node = self.node(path)
         self.view.open(node, write=write, truncate=truncate)
-        return Descriptor(self, node, write=write)
+        return self._opened(node, write=write)
 
     async def save(self, path: str, content: bytes) -> None:
         """What `>` in a shell does: open with O_CREAT | O_TRUNC, write, close."""

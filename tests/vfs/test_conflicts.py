@@ -262,7 +262,6 @@ async def test_what_is_written_to_a_file_that_another_removed_waits(
 ) -> None:
     ann, bob = both
     mine = ann.open("file")
-    ann.view.opened(mine.node)
     await mine.write(b"ann\n")
     if replaced:
         await bob.save_atomically("file", b"bob\n", ".tmp-1")

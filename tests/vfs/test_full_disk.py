@@ -191,7 +191,6 @@ async def test_an_open_file_that_is_removed_on_a_full_disk_is_gone(
 ) -> None:
     ann = machine.writes()
     opened = ann.open("file", write=False)
-    ann.view.opened(opened.node)
     ann.mkdir("directory")  # so that the journal has begun a page
     small_disk.fill(leave=0)
     ann.unlink("file")

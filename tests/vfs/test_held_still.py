@@ -94,7 +94,6 @@ async def test_what_was_written_to_a_file_that_a_call_deleted_is_kept_and_said(m
     ann = machine.writes("ann")
     await ann.save("file", b"1")
     mine = ann.open("file")
-    ann.view.opened(mine.node)
     await mine.write(b"lost?")
     await call(machine, Delete("file"))
     await mine.close()

@@ -1,9 +1,19 @@
 """Where a worker died, the next one goes on, with all that was open; and if that dies too, the one after."""
 
+import contextlib
+import random
+
+import pytest
 import trio
 
+from engramfs.errors import EngramError, PosixError
+
 from .conftest import Boot
-from .machine import Descriptor, Machine
+from .machine import Descriptor, Machine, Tree
+from .test_asking_at_random import act, shown, somewhere
+
+ACTORS = ["ann", "bob"]
+LARGE = 100_000  # bytes, too many for the journal
 
 
 async def written(machine: Machine) -> None:
@@ -11,6 +21,14 @@ async def written(machine: Machine) -> None:
     with trio.fail_after(5):
         while machine.live().coming:
             await trio.sleep(0.01)
+
+
+def everything(machine: Machine, held: dict[str, list[int]]) -> dict[str, tuple[Tree, list[bytes]]]:
+    """All that each program sees by names, and in what it has open."""
+    return {
+        actor: (shown(program), [program.read_node(node) for node in held[actor]])
+        for actor, program in machine.programs.items()
+    }
 
 
 async def test_a_second_crash_finds_what_the_first_one_left(boot: Boot) -> None:
@@ -37,3 +55,71 @@ async def test_a_second_crash_finds_what_the_first_one_left(boot: Boot) -> None:
     await again.close()
     await third.seal()
     assert third.tree() == {"to": None, "to/held": b"content", "x": b"", "y": b""}
+
+
+async def test_what_was_recorded_and_is_still_open_does_not_come_back_over_what_others_wrote_since(
+    boot: Boot,
+) -> None:
+    first = await boot()
+    ann, bob = first.writes("ann"), first.writes("bob")
+    held = ann.create("file")
+    await held.write(b"of ann")
+    await held.sync()
+    await bob.save("file", b"of bob")
+    first.crash()
+    second = await boot(crashed=first)
+    assert second.programs["ann"].read("file") == b"of bob"
+    await Descriptor(second.programs["ann"], held.node, write=True).close()
+    await second.seal()
+    assert second.tree() == {"file": b"of bob"}
+
+
+async def work(chance: random.Random, machine: Machine, held: dict[str, list[int]], steps: int) -> None:
+    """Programs do what they do; now and then something is sealed, or nothing gets to the log any more."""
+    for number in range(steps):
+        actor = chance.choice(list(held))
+        program, nodes = machine.programs[actor], held[actor]
+        with contextlib.suppress(EngramError, PosixError):
+            match chance.randrange(12):
+                case 0:
+                    nodes.append(program.create(somewhere(chance, program)).node)
+                case 1:
+                    await program.save(f"{somewhere(chance, program)}~", b"transient %d" % number)
+                case 2 if nodes:
+                    await Descriptor(program, chance.choice(nodes), write=True).write(b"held %d" % number)
+                case 3 if nodes:
+                    node = nodes.pop(chance.randrange(len(nodes)))
+                    await Descriptor(program, node, write=True).close()
+                case 4:
+                    machine.live().cut()
+                case 5 if not machine.tasks.cancel_called:
+                    await machine.seal()
+                case 6 if chance.random() < 0.2:
+                    machine.tasks.cancel()
+                case 7 if not machine.tasks.cancel_called:
+                    await program.save(somewhere(chance, program), b"%d" % number * LARGE)
+                case _:
+                    await act(chance, program, number)
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_what_every_program_sees_goes_on_over_crash_after_crash(boot: Boot, seed: int) -> None:
+    chance = random.Random(seed)
+    machine = await boot()
+    held: dict[str, list[int]] = {actor: [] for actor in ACTORS}
+    for actor in ACTORS:
+        machine.writes(actor)
+    for _ in range(6):
+        await work(chance, machine, held, chance.randrange(25))
+        before = everything(machine, held)
+        machine.crash()
+        machine = await boot(crashed=machine)
+        assert machine.recovered.skipped == ()
+        assert everything(machine, held) == before
+        if chance.random() < 0.5:
+            await written(machine)
+    for actor, nodes in held.items():
+        for node in nodes:
+            await Descriptor(machine.programs[actor], node, write=True).close()
+    await machine.seal()
+    assert machine.tree() == shown(machine.reads())

@@ -75,7 +75,6 @@ async def test_nothing_of_what_was_refused_is_kept_anywhere(
     ann, bob = machine.writes("ann", REFUSES), machine.writes("bob", REFUSES)
     await ann.save("shared", b"one\n")
     mine, new = ann.open("shared", truncate=True), ann.create("new")
-    ann.view.opened(mine.node)
     await mine.write(content)
     await new.write(content)
     bob.unlink("shared")  # so that what ann wrote would wait for a person

@@ -52,7 +52,7 @@ class Filesystem:
         self.views[0] = self.hub
         self._numbers = numbers or ViewNumbers()
         self._hidden = HiddenViews(resources, self._numbers, self.views, self.stores, self._add)
-        self._resumed = resumed
+        self._resumed = self._replaying = resumed
         self._unused: set[int] = set()  # forks that ended without a version
         self._changed = trio.Event()
         self._compact_at = self._next_compaction(0)
@@ -232,6 +232,15 @@ class Filesystem:
         self._add(view)
         return view
 
+    def replayed(self) -> None:
+        """All that an earlier worker recorded is in the trees: nodes that come now are new to the kernel."""
+        for store in self.stores.values():
+            store.replayed()
+        self._replaying = False
+        for view in self.views.values():
+            if isinstance(view, LiveView):
+                view.unknown_below = view.store.tree.next_node
+
     def end(self, view: View) -> None:
         """A view ends: what is still open through it answers ESTALE."""
         for number in (view.number, *self._below(view)):
@@ -259,7 +268,9 @@ class Filesystem:
 
     def _add(self, view: View) -> None:
         if self._resumed:
-            view.unknown_below = view.store.tree.next_node if isinstance(view, LiveView) else 1 << NODE_BITS
+            view.unknown_below = 1 << NODE_BITS
+            if isinstance(view, LiveView) and not self._replaying:
+                view.unknown_below = view.store.tree.next_node
         self.views[view.number] = view
 
     def _register(self, view: LiveView | PinnedView, store: Store) -> None:

@@ -169,5 +169,8 @@ class LiveView(View):
             self.store.resources.invalidator.inode_changed(self.inode(node), content=content)
 
     def close(self) -> None:
-        """The view ends: nobody is told of changes through it any more."""
+        """The view ends: nobody is told of changes through it any more, and nothing is open in it."""
         self.store.views.discard(self)
+        for orphan in self.store.orphans:
+            if not any(view.holds(orphan) for view in self.store.views):
+                self.store.let_go(self.tree.node(orphan))

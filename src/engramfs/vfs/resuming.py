@@ -39,8 +39,7 @@ def resume(filesystem: Filesystem, answered: int, caller: int) -> Recovered:
             replayed += _replay(filesystem, record, answered, caller)
         except EngramError as error:
             skipped.append(described(record, error))
-    for store in filesystem.stores.values():
-        store.replayed()
+    filesystem.replayed()
     for orphan in orphans.left(filesystem.resources.spool_path):
         with contextlib.suppress(NotFound):
             _adopt_orphan(filesystem, orphan)
@@ -102,8 +101,8 @@ def _adopt_spool(filesystem: Filesystem, name: str) -> int:
         filesystem.resources.failed("", f"the unrecorded bytes in {name} belong to no open file")
         spool.abandon()
         return spool.inode
-    if file.spool is not None or spool.digest() == file.node.entry.digest:
-        spool.close()  # it was recorded, so the next write begins with the same bytes
+    if file.spool is not None or not spool.dirty or spool.digest() == file.node.entry.digest:
+        spool.close()  # it was recorded, so the next write begins with what is there now
         return spool.inode
     file.spool = spool
     view.store.dirty.add(spool)

@@ -4,16 +4,19 @@ A spool knows what it began with (`base_digest`, `base_size`) and whether everyt
 to add at the end (`appended`), which is what lets two writers of a log both keep their lines.
 
 Its file is in the page cache as soon as a write returned, so it outlives the process. It is named after
-the inode and what it began with, so that another worker can go on with it: `<inode>-<digest>-<size>`.
+the inode and what it began with, so that another worker can go on with it: `<inode>-<digest>-<size>`. Its
+mode says whether there is anything in it to go on with: what was recorded may be old since.
 """
 
 import hashlib
 import os
+import stat
 from collections.abc import Iterable, Iterator
 
 from engramfs.storage import blobs
 
 FILLING = "new-"  # how the name of a spool begins that is being filled
+_DIRTY, _DONE_WITH = 0o600, 0o700  # modes
 
 
 class Spool:
@@ -25,7 +28,7 @@ class Spool:
         """A new spool, that holds `pieces` once it has its name: half of them are nothing to go on with."""
         self._start(directory, inode, base_digest, base_size)
         filling = os.path.join(directory, f"{FILLING}{inode:x}")
-        self.descriptor = os.open(filling, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        self.descriptor = os.open(filling, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, _DIRTY)
         self.size = 0
         try:
             self._fill(pieces)
@@ -45,19 +48,21 @@ class Spool:
         self.base_size = base_size
         self.path = self._named()
         self._adopted = False  # and nothing was written since
+        self._is_done_with = False
 
     def _named(self) -> str:
         return os.path.join(self._directory, f"{self._inode:x}-{self.base_digest.hex()}-{self.base_size}")
 
     @classmethod
     def adopt(cls, directory: str, name: str) -> "Spool":
-        """The spool that an earlier worker left under `name`. It may be dirty, so it is taken to be."""
+        """The spool that an earlier worker left under `name`, dirty unless it was recorded or refused."""
         inode, digest, size = name.split("-")
         spool = cls.__new__(cls)
         spool._start(directory, int(inode, 16), bytes.fromhex(digest), int(size))
         spool.descriptor = os.open(spool.path, os.O_RDWR | os.O_CLOEXEC)
         found = os.fstat(spool.descriptor)
-        spool.size, spool.mtime, spool.dirty = found.st_size, found.st_mtime_ns, True
+        spool.size, spool.mtime = found.st_size, found.st_mtime_ns
+        spool.dirty = stat.S_IMODE(found.st_mode) != _DONE_WITH
         spool._adopted = True
         spool.appended = spool.size >= spool.base_size and spool._begins_with_base()
         return spool
@@ -75,10 +80,20 @@ class Spool:
 
     def _touched(self) -> None:
         """Before the first change after a record: the name says what it begins with now."""
-        self.dirty = True
         if (path := self._named()) != self.path:
             os.rename(self.path, path)
             self.path = path
+        if self._is_done_with:
+            self._mark(_DIRTY)
+        self.dirty = True
+
+    def _done_with(self) -> None:
+        self._mark(_DONE_WITH)
+        self.dirty = False
+
+    def _mark(self, mode: int) -> None:
+        os.fchmod(self.descriptor, mode)
+        self._is_done_with = mode == _DONE_WITH
 
     def _fill(self, pieces: Iterable[bytes]) -> None:
         for piece in pieces:
@@ -139,13 +154,13 @@ class Spool:
         """What is in the spool is now what the log, or the journal, has."""
         self.base_digest = digest
         self.base_size = self.size
-        self.dirty = False
         self.appended = True
+        self._done_with()
 
     def refuse(self) -> None:
         """What is here will not be recorded; the next use begins with the head again."""
-        self.dirty = False
         self.base_digest = b""
+        self._done_with()
 
     def abandon(self) -> None:
         """Close it and leave its file aside, for a person to look at."""
