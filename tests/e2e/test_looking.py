@@ -244,6 +244,16 @@ def test_a_store_is_compared_with_a_directory(handbook: Command) -> None:
         ("deleted", "old"),
         ("deleted", "old/a"),
     }
+    (handbook.directory / "tree/empty").mkdir()
+    assert handbook.ok("diff", f"{store}@1", "./tree", "--stat").splitlines() == [
+        "created directory empty | 0",
+        "created file new.md     | 1 +",
+        "modified file notes.md  | 3 ++ -",
+        "deleted directory old   | 0",
+        "deleted file old/a      | 1 -",
+        "created file raw        | binary",
+        "6 changed, 3 lines added, 2 removed",
+    ]
     assert "no tree" in handbook.refused(3, "diff", store, "tree"), "a plain name is a path in the store"
     handbook.refused(3, "diff", store, "./tree", "nothing")
     handbook.refused(2, "diff", store, f"{store}@1", "--dir", "tree")

@@ -63,10 +63,10 @@ def _colour(line: str) -> str:
 
 
 def print_stat(output: Output, found: "Iterable[Difference]", contents: Contents) -> None:
-    """A line for each file, and each directory that was renamed, with how much changed, and the sum."""
+    """A line for each difference with how much changed, of a directory nothing, and the sum."""
     from engramfs.history.diff import told
 
-    rows = [(headline(one), counts(one, contents)) for one in told(found) if not _is_plain_directory(one)]
+    rows = [(headline(one), counts(one, contents)) for one in told(found)]
     width = max((len(name) for name, _ in rows), default=0)
     most = max((row["added"] + row["removed"] for _, row in rows), default=0)
     for name, row in rows:
@@ -80,14 +80,6 @@ def print_stat(output: Output, found: "Iterable[Difference]", contents: Contents
     output.line(
         f"{len(rows):,} changed, {added:,} {'line' if added == 1 else 'lines'} added, {removed:,} removed"
     )
-
-
-def _is_plain_directory(difference: "Difference") -> bool:
-    """Of which there is nothing to count."""
-    from engramfs.model.entry import Kind
-
-    entry = difference.new or difference.old
-    return entry is not None and entry.kind is Kind.DIRECTORY and difference.from_path is None
 
 
 def _bar(lines: int, most: int) -> int:
