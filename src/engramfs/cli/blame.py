@@ -6,11 +6,13 @@ import click
 
 from engramfs.cli import offline
 from engramfs.cli.arguments import refer, reference_argument, with_path
+from engramfs.cli.columns import cells, padded
 from engramfs.cli.command import Command
 from engramfs.cli.invocation import Invocation, pass_invocation
 from engramfs.cli.pager import no_pager, paged
 from engramfs.errors import UsageError
 from engramfs.model.names import printable
+from engramfs.model.visible import visible
 
 if TYPE_CHECKING:
     from engramfs.history.blame import BlamedLine
@@ -48,14 +50,14 @@ def _print(invocation: Invocation, lines: "list[BlamedLine]") -> None:
     from engramfs.cli.versions import local_time
 
     width = max((len(str(line.number)) for line in lines), default=1)
-    labels = [line.version.author.label() if line.version is not None else "?" for line in lines]
-    label_width = max(map(len, labels), default=0)
+    labels = [visible(line.version.author.label()) if line.version is not None else "?" for line in lines]
+    label_width = max(map(cells, labels), default=0)
     digits = len(str(len(lines)))
     for position, (line, label) in enumerate(zip(lines, labels, strict=True), start=1):
         invocation.output.line(
             (f"@{line.number}".rjust(width + 1), "yellow"),
             local_time(line.version.time) if line.version is not None else " " * 19,
-            (label.ljust(label_width), "cyan"),
+            (padded(label, label_width), "cyan"),
             f"{position:>{digits}} {_text(line)}",
         )
 

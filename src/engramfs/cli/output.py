@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import click
 
+from engramfs.cli.columns import cells, padded
 from engramfs.model.names import raw
 from engramfs.model.visible import visible
 
@@ -113,13 +114,12 @@ def _painted(text: str, style: str) -> str:
 
 def _print_plain_table(headers: Sequence[str], rows: Sequence[Sequence[Cell]], aligned: list[bool]) -> None:
     lines = [list(headers), *([_text(cell) for cell in row] for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(headers))]
+    widths = [max(cells(line[column]) for line in lines) for column in range(len(headers))]
     for line in lines:
-        cells = [
-            text.rjust(width) if right else text.ljust(width)
-            for text, width, right in zip(line, widths, aligned, strict=True)
+        texts = [
+            padded(text, width, right=right) for text, width, right in zip(line, widths, aligned, strict=True)
         ]
-        click.echo("  ".join(cells).rstrip())
+        click.echo("  ".join(texts).rstrip())
 
 
 def _print_rich_table(headers: Sequence[str], rows: Sequence[Sequence[Cell]], aligned: list[bool]) -> None:

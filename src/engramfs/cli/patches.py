@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from engramfs.cli.columns import cells, padded
 from engramfs.cli.output import Output
 from engramfs.cli.versions import REDACTED
 from engramfs.errors import Redacted
 from engramfs.model.names import printable
+from engramfs.model.visible import visible
 
 if TYPE_CHECKING:
     from engramfs.history.diff import Difference
@@ -66,15 +68,15 @@ def print_stat(output: Output, found: "Iterable[Difference]", contents: Contents
     """A line for each difference with how much changed, of a directory nothing, and the sum."""
     from engramfs.history.diff import told
 
-    rows = [(headline(one), counts(one, contents)) for one in told(found)]
-    width = max((len(name) for name, _ in rows), default=0)
+    rows = [(visible(headline(one)), counts(one, contents)) for one in told(found)]
+    width = max((cells(name) for name, _ in rows), default=0)
     most = max((row["added"] + row["removed"] for _, row in rows), default=0)
     for name, row in rows:
         if row["binary"] or row.get("redacted"):
-            output.line(f"{name:<{width}} | {'binary' if row['binary'] else 'redacted'}")
+            output.line(f"{padded(name, width)} | {'binary' if row['binary'] else 'redacted'}")
             continue
         added, removed = (_bar(row[key], most) for key in ("added", "removed"))
-        total = f"{name:<{width}} | {row['added'] + row['removed']}"
+        total = f"{padded(name, width)} | {row['added'] + row['removed']:>{len(str(most))}}"
         output.line(total, ("+" * added, "green"), ("-" * removed, "red"), separator=" ")
     added, removed = (sum(row[key] for _, row in rows) for key in ("added", "removed"))
     output.line(

@@ -3,12 +3,42 @@
 import pytest
 
 from engramfs.cli.output import Cell, Output
+from engramfs.cli.patches import print_stat
+from engramfs.history.diff import Difference
+from engramfs.model.entry import Entry, Kind
 
 
 def test_a_table_without_a_terminal_is_plain_aligned_text(capsys: pytest.CaptureFixture[str]) -> None:
     rows: list[list[Cell]] = [[("a", "cyan"), "1"], ["long\n", "1,000"]]
     Output(json=False).table(["NAME", "SIZE"], rows, right="SIZE")
     assert capsys.readouterr().out.splitlines() == ["NAME     SIZE", "a           1", r"long\n  1,000"]
+
+
+def test_columns_are_aligned_by_what_a_terminal_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    """A wide character takes two cells, an accent none, an escape all of its characters."""
+    names = ["漢字.md", "e\u0301", "a\udcff", "long\tname"]
+    Output(json=False).table(["NAME", "SIZE"], [[name, "1"] for name in names], right="SIZE")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "NAME        SIZE",
+        "漢字.md        1",
+        "e\u0301              1",
+        r"a\xff          1",
+        r"long\tname     1",
+    ]
+
+
+def test_a_summary_is_aligned_by_what_a_terminal_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    file = Entry(2, Kind.FILE, 0o644, 2, 0, 0, b"d" * 32)
+    found = [Difference(path, None, file) for path in (b"b\xff", "漢字".encode(), b"plain")]
+    contents = {b"b\xff": b"1\n", "漢字".encode(): b"1\n" * 12, b"plain": b"\0"}
+    print_stat(Output(json=False), found, lambda one: (None, contents[one.path]))
+    assert capsys.readouterr().out.splitlines() == [
+        r"created file b\xff |  1 +",
+        "created file 漢字  | 12 ++++++++++++",
+        "created file plain | binary",
+        "3 changed, 13 lines added, 0 removed",
+    ]
 
 
 def test_a_line_leaves_out_empty_cells_and_colour(capsys: pytest.CaptureFixture[str]) -> None:
