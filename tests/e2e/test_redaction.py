@@ -138,3 +138,43 @@ def test_another_worker_drops_what_the_kernel_was_told_by_the_one_before(place: 
     assert failed(place, "os.pread", held, 100, 0) in GONE
     place.inside.call("os.close", held)
     assert failed(place, "read", path) in GONE
+
+
+def test_the_name_of_a_directory_goes_from_old_trees_and_paths_and_from_what_the_kernel_keeps(
+    place: Place,
+) -> None:
+    place.inside.call("os.makedirs", place.path("hunter2/deep"))
+    place.write("hunter2/deep/a", b"text\n")
+    place.daemon.barrier()
+    refused = place.daemon.command("redact", place.store, "1", "hunter2", "--reason", "a secret")
+    assert (refused.code, "hunter2" in refused.err) == (5, True)
+    place.inside.call("os.rename", place.path("hunter2"), place.path("clean"))
+    place.daemon.barrier()
+    assert place.read(".versions/1/hunter2/deep/a") == b"text\n"
+    assert redact(place, 1, "hunter2")["versions"] == [1, 2]
+    assert failed(place, "read", place.path(".versions/1/hunter2/deep/a")) == errno.ENOENT
+    [name] = place.names(".versions/1")
+    assert name.startswith("redacted-")
+    assert place.read(f".versions/1/{name}/deep/a") == b"text\n"
+    assert place.read("clean/deep/a") == b"text\n"
+    for options in ((), ("--stat",), ("-p",), ("--json",)):
+        assert "hunter2" not in place.daemon.ok("log", place.store, *options)
+    place.daemon.check_soundness(place.store)
+
+
+def test_with_everything_below_it_and_the_message_nothing_is_left(place: Place) -> None:
+    place.inside.call("os.setxattr", place.path(), "user.engramfs.message", b"about hunter2")
+    place.inside.call("os.makedirs", place.path("hunter2"))
+    place.write("hunter2/a", SECRET)
+    place.daemon.barrier()
+    place.inside.shell(f"rm -r {place.path('hunter2')}")
+    place.daemon.barrier()
+    redact(place, 1, "hunter2", "--recursive")
+    document = place.daemon.json("redact", place.store, "1", "--message", "--reason", "a secret")
+    assert (document["versions"], document["standing"]) == ([1], [])
+    shown = place.daemon.ok("show", f"{place.store}@1")
+    assert "hunter2" not in shown
+    assert "its message:" in shown
+    usage = place.daemon.command("redact", place.store, "1", "--reason", "a secret")
+    assert (usage.code, "N PATH, or N --message" in usage.err) == (2, True)
+    place.daemon.check_soundness(place.store)

@@ -6,6 +6,7 @@ import pytest
 
 from engramfs.errors import NoEntry, NotFound, Redacted, Refused
 from engramfs.history import approval, catalog
+from engramfs.history.directory_redaction import redact_directory
 from engramfs.history.pending_redaction import redact_pending
 from engramfs.history.redaction import Removed, redact
 from engramfs.model.author import Author
@@ -111,3 +112,32 @@ async def test_what_was_pending_is_redacted_once_it_is_decided(machine: Machine)
     assert left == []
     with pytest.raises(NotFound):
         take_out_pending()
+
+
+async def test_the_name_of_a_directory_goes_from_what_was_pending_too(machine: Machine) -> None:
+    asking = machine.asks()
+    asking.mkdir("hunter2")
+    await asking.save("hunter2/offered", b"text")
+    await machine.seal()
+    program = machine.writes()
+    program.mkdir("hunter2")
+    await program.save("hunter2/written", b"text")
+    await machine.seal()
+    program.rename("hunter2", "clean")
+    await machine.seal()
+
+    def take_out_name() -> Removed:
+        return redact_directory(machine.repository, STORE, 1, b"hunter2", PERSON, "a secret", 5)
+
+    with pytest.raises(Refused, match="decide on that first"):
+        take_out_name()
+    with machine.repository.engine.reading() as reader:
+        store = catalog.named(reader, STORE)
+    machine.repository.transact(lambda writer: approval.reject(writer, store, 1, PERSON, 6, "no"))
+    take_out_name()
+    with machine.repository.engine.reading() as reader:
+        assert not any(
+            b"hunter2" in key + value
+            for table in Table
+            for key, value in reader.scan(table, b"", b"\xff" * 20)
+        )

@@ -15,23 +15,25 @@ if TYPE_CHECKING:
     from engramfs.history.repository import Repository
 
 
-@click.command("redact", cls=Command, short_help="Take a content out of the history.")
+@click.command("redact", cls=Command, short_help="Take something out of the history.")
 @store_argument
 @click.argument("number", type=click.IntRange(min=1), metavar="N")
-@click.argument("path")
+@click.argument("path", required=False)
 @click.option("--reason", required=True, metavar="TEXT", help="Kept with who did it and when.")
 @click.option("--everywhere", is_flag=True, help="In every path and version of STORE that holds it.")
+@click.option("--recursive", is_flag=True, help="With everything that is below the directory PATH.")
+@click.option("--message", is_flag=True, help="The message of version N, and no PATH.")
 @click.option("--pending", is_flag=True, help="N is the number of what was pending, and is decided.")
 @pass_invocation
-def command(invocation: Invocation, /, name: str, **given: Any) -> None:
+def command(invocation: Invocation, /, name: str, path: str | None, **given: Any) -> None:
     """Take what PATH holds in version N out of STORE, for good: content, path and digest.
 
-    Who changed it and when stays. What the newest version holds is refused: change or remove it first. The
-    bytes leave the disk with the next engramfs gc.
+    Of a directory, its name goes, and what is in it stays under another. With --message, what version N says
+    that it is about goes. Who changed it and when stays. What the newest version holds or has as a name is
+    refused: change or remove it first. The bytes leave the disk with the next engramfs gc.
     """
-    if given["pending"] and given["everywhere"]:
-        raise UsageError("--everywhere is about versions; redact what was pending by itself")
-    params = {"store": name, **given}
+    _check(name, path, given)
+    params = {"store": name, "path": path or "", **given}
     document = offline.write(
         invocation,
         "engramfs redact",
@@ -44,17 +46,28 @@ def command(invocation: Invocation, /, name: str, **given: Any) -> None:
         _print(invocation.output, document)
 
 
+def _check(name: str, path: str | None, given: dict[str, Any]) -> None:
+    if (path is None) != given["message"]:
+        raise UsageError(f"what of {name}? write engramfs redact {name} N PATH, or N --message")
+    if given["recursive"] and (given["message"] or given["pending"]):
+        raise UsageError("--recursive is about a directory of a version; leave out --message and --pending")
+    if given["pending"] and given["everywhere"] and not given["message"]:
+        raise UsageError("--everywhere is about versions; redact what was pending by itself")
+
+
 def _redact(repository: "Repository", params: dict[str, Any]) -> dict[str, Any]:
     from engramfs.daemon import redacting
 
     request = redacting.RedactRequest(**params)
-    removed = redacting.carry_out(repository, request, offline.person())
-    return redacting.describe(repository, request, removed)
+    done = redacting.carry_out(repository, request, offline.person())
+    return redacting.describe(repository, request, done)
 
 
 def _print(output: Output, document: dict[str, Any]) -> None:
-    numbers = ", ".join(f"@{number}" for number in document["versions"])
-    output.line(("redacted", "green"), document["store"], numbers)
+    numbers = [f"@{number}" for number in document["versions"]]
+    numbers += [f"pending {number}" for number in document.get("pending", ())]
+    output.line(("redacted", "green"), document["store"], ", ".join(numbers))
     for place in document["standing"]:
-        output.line(("still in", "yellow"), f"{place['store']}@{place['version']}:{place['path']}")
+        where = f"{place['store']}@{place['version']}"
+        output.line(("still in", "yellow"), f"{where}:{place['path']}" if place["path"] else where)
     output.note("engramfs gc removes the bytes from the disk")

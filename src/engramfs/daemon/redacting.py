@@ -12,12 +12,17 @@ from engramfs.daemon.committing import author_of
 from engramfs.daemon.control import Handler, Peer
 from engramfs.daemon.request import taking
 from engramfs.daemon.switching import Settled
-from engramfs.history.occurrences import standing
+from engramfs.errors import UsageError
+from engramfs.history.directory_redaction import redact_directory
+from engramfs.history.directory_target import is_directory
+from engramfs.history.message_redaction import RedactedMessages, redact_message
+from engramfs.history.occurrences import Standing, standing
 from engramfs.history.pending_redaction import redact_pending
+from engramfs.history.recursive_redaction import redact_recursively
 from engramfs.history.redaction import Removed, redact
 from engramfs.history.repository import Repository
 from engramfs.model.author import Author
-from engramfs.model.entry import EMPTY_DIGEST
+from engramfs.model.entry import EMPTY_DIGEST, Kind
 from engramfs.model.names import raw
 from engramfs.vfs.filesystem import Filesystem
 from engramfs.vfs.redacted import drop_redacted
@@ -27,7 +32,7 @@ _SHOWN = 100  # places where a content still stands
 
 
 class RedactRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """With `pending`, the number is that of what was pending."""
+    """With `pending`, the number is that of what was pending. With `message`, there is no path."""
 
     store: str
     number: int
@@ -35,6 +40,15 @@ class RedactRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: str
     everywhere: bool = False
     pending: bool = False
+    recursive: bool = False
+    message: bool = False
+
+
+class Done(msgspec.Struct, frozen=True):
+    """What was taken out: contents and names, or messages."""
+
+    removed: tuple[Removed, ...] = ()
+    messages: RedactedMessages | None = None
 
 
 class RedactionMethods:
@@ -51,40 +65,62 @@ class RedactionMethods:
     async def redact(self, request: RedactRequest, peer: Peer) -> Document:
         """Nobody reads what was taken out any more when this returns."""
         await self._filesystem.seal_all()
-        removed = await trio.to_thread.run_sync(
-            partial(carry_out, self._repository, request, author_of(peer))
-        )
-        drop_redacted(self._filesystem, removed)
+        done = await trio.to_thread.run_sync(partial(carry_out, self._repository, request, author_of(peer)))
+        for removed in done.removed:
+            drop_redacted(self._filesystem, removed)
         await self._settled()
-        return await trio.to_thread.run_sync(describe, self._repository, request, removed)
+        return await trio.to_thread.run_sync(describe, self._repository, request, done)
 
 
-def carry_out(repository: Repository, request: RedactRequest, author: Author) -> Removed:
-    """Raises what `redact` and `redact_pending` do."""
+def carry_out(repository: Repository, request: RedactRequest, author: Author) -> Done:
+    """Raises what the functions of `engramfs.history` do that redact, and `UsageError`."""
+    path, now = raw(request.path).strip(b"/"), time.time_ns()
+    about = (repository, request.store, request.number)
+    why = (author, request.reason, now)
+    if request.message:
+        messages = redact_message(*about, *why, is_pending=request.pending, everywhere=request.everywhere)
+        return Done(messages=messages)
     if request.pending:
-        path, now = raw(request.path).strip(b"/"), time.time_ns()
-        return redact_pending(repository, request.store, request.number, path, author, request.reason, now)
-    return redact(
-        repository,
-        request.store,
-        request.number,
-        raw(request.path).strip(b"/"),
-        author,
-        request.reason,
-        time.time_ns(),
-        everywhere=request.everywhere,
-    )
+        return Done((redact_pending(*about, path, *why),))
+    if not is_directory(*about, path):
+        return Done((redact(*about, path, *why, everywhere=request.everywhere),))
+    if request.everywhere:
+        raise UsageError(f"{request.path} is a directory, and --everywhere is about a content; leave it out")
+    if request.recursive:
+        return Done(tuple(redact_recursively(*about, path, *why)))
+    return Done((redact_directory(*about, path, *why),))
 
 
-def describe(repository: Repository, request: RedactRequest, removed: Removed) -> Document:
-    """What was done, as JSON; `standing` is where the same content still is, the first hundred places."""
-    is_empty = removed.content.digest == EMPTY_DIGEST
-    left = [] if is_empty else standing(repository.engine, removed.content, _SHOWN)
+def describe(repository: Repository, request: RedactRequest, done: Done) -> Document:
+    """What was done, as JSON; `standing` is where the same still is, the first hundred places."""
+    document: Document = {"store": request.store, "number": request.number, "path": request.path}
+    if done.messages is not None:
+        return {**document, "message": True, **_messages(done.messages, request.store)}
+    numbers = {number for removed in done.removed for number in removed.versions}
+    left = (one for removed in done.removed for one in _standing(repository, removed))
     return {
-        "store": request.store,
-        "number": request.number,
-        "path": request.path,
-        "versions": list(removed.versions),
-        "changes": removed.changes,
-        "standing": msgspec.to_builtins(left),
+        **document,
+        "versions": sorted(numbers),
+        "changes": sum(removed.changes for removed in done.removed),
+        "standing": [msgspec.to_builtins(one) for one, _ in zip(left, range(_SHOWN), strict=False)],
+    }
+
+
+def _standing(repository: Repository, removed: Removed) -> list[Standing]:
+    """Nothing of a directory: its name was all."""
+    is_nothing = removed.content.kind is Kind.DIRECTORY or removed.content.digest == EMPTY_DIGEST
+    return [] if is_nothing else standing(repository.engine, removed.content, _SHOWN)
+
+
+def _messages(messages: RedactedMessages, store: str) -> Document:
+    return {
+        "versions": [one.number for one in messages.lost if not one.pending],
+        "pending": [one.pending for one in messages.lost if one.pending],
+        "changes": 0,
+        "standing": [
+            {"store": f"{store} (pending)", "version": one.pending, "path": ""}
+            if one.pending
+            else {"store": store, "version": one.number, "path": ""}
+            for one in messages.standing[:_SHOWN]
+        ],
     }

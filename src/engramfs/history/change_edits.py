@@ -1,5 +1,8 @@
 """What a redaction does to the changes of versions."""
 
+from collections.abc import Sequence
+from typing import Protocol
+
 import msgspec
 
 from engramfs.history.log import decode_changes
@@ -9,6 +12,13 @@ from engramfs.storage import keys
 from engramfs.storage.protocol import Table, Writer
 
 _encode = msgspec.msgpack.Encoder().encode
+
+
+class ChangeEdit(Protocol):
+    """What is done to the changes of one version, or to some of them."""
+
+    def of(self, changes: list[Change]) -> list[Change]:
+        """As many, in the same order."""
 
 
 class Edit(msgspec.Struct, frozen=True):
@@ -47,7 +57,7 @@ class Edit(msgspec.Struct, frozen=True):
 
 
 def edit_changes(
-    writer: Writer, store: int, number: int, edits: list[Edit], gone: bytes
+    writer: Writer, store: int, number: int, edits: Sequence[ChangeEdit], gone: bytes
 ) -> tuple[int, bytes]:
     """How many changes of a version lost their path, and the digest of what is left, if that is less."""
     start, stop = keys.changes(store, number, 0), keys.changes(store, number + 1, 0)
@@ -60,7 +70,7 @@ def edit_changes(
             after = edit.of(after)
         after = [_without(change, gone) for change in after] if gone else after
         pairs = list(zip(before, after, strict=True))
-        count += sum(new.is_redacted and not old.is_redacted for old, new in pairs)
+        count += sum(new.path != old.path for old, new in pairs)
         if after != before:
             edited, value = True, _encode(after)
             writer.put(Table.CHANGES, key, value)

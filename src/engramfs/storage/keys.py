@@ -43,7 +43,8 @@ Invariants (what `engramfs verify` checks):
  4. `versions` has the numbers `Head.oldest` to `Head.number` without a gap, each chained to the one before,
     the last with `Head.digest`; of lower ones, those that brought what is live, which prove themselves
     alone. The digest of the parts of `changes` is the header's `changes_digest`, or, of a version in
-    `redacted`, what the last redaction there says.
+    `redacted`, what the last redaction there says; of one that lost its message, so is the digest of the
+    header. `redacted-NODE` is a directory whose name was redacted.
  5. Each digest in `live` and `history` is in `blobs`, whole, but for the empty content, which has no row,
     and for redacted files, which have no digest and are in `history` alone. What is live is no delta; a
     delta leads to what is none over at most `engramfs.storage.blobs.DELTAS` others.

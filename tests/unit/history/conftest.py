@@ -37,6 +37,7 @@ class Book:
         self.repository = repository
         self.store = store
         self.clock = store.created
+        self.message, self.via = "", "fs"  # of the versions that are written from now on
 
     def commit(
         self, *rows: RowChange, changes: list[Change], contents: dict[bytes, bytes], message: str = ""
@@ -51,13 +52,13 @@ class Book:
             planned = Commit(
                 store=self.store.id,
                 author=AUTHOR,
-                via="fs",
+                via=self.via,
                 time=self.clock,
                 changes=changes,
                 rows=list(rows),
                 next_node=max([head.next_node - 1, *made]) + 1,
                 contents=contents,
-                message=message,
+                message=message or self.message,
             )
             version = apply(writer, planned)
             used, files = (

@@ -28,6 +28,7 @@ class Fork:
 
     def __init__(self, book: Book) -> None:
         self.book = book
+        self.message = ""  # of what is written from now on
         self.transact = book.repository.transact
         self.store: Store = self.transact(lambda writer: forks.create(writer, book.store, book.clock, "x"))
 
@@ -52,6 +53,7 @@ class Fork:
                 rows=[RowChange(*pair.name, pair.new) for pair in pairs],
                 next_node=base.next_node + len(pairs),
                 contents={hashlib.sha256(each).digest(): each for each in files.values() if each},
+                message=self.message,
             )
             version = forks.apply(writer, planned, base.number)
             assert version is not None

@@ -154,13 +154,13 @@ class _Export:
         with self._repository.engine.reading() as reader:
             start, stop = keys.version(self._store.id, 0), keys.version(self._store.id, self._number + 1)
             rows = [
-                (each.time, keys.read_u64(key[4:]), each.changes)
+                (each.time, keys.read_u64(key[4:]), each.changes or bool(each.header))
                 for key, value in reader.scan(Table.REDACTED, start, stop)
                 for each in _decode_redactions(value)
             ]
         rows.sort()
         since = rows[self._redactions :]
-        return sorted({number for _, number, changes in since if changes} or {row[1] for row in since})
+        return sorted({number for _, number, has_lost in since if has_lost} or {row[1] for row in since})
 
     def _versions(self) -> Iterator[Version]:
         number = self._number

@@ -70,12 +70,14 @@ class _Chain:
             yield f"version {number} says that it is {version.number}"
         if self.digest is not None and version.parent_digest != self.digest:
             yield f"version {number} does not follow from the version before it"
-        if chain(version) != version.digest:
+        redacted = redactions(reader, self._store.id, number)
+        headers = [one.header for one in redacted if one.header]
+        if chain(version) != (headers[-1] if headers else version.digest):
             yield f"version {number} does not have its digest: its header was altered"
         start, stop = keys.changes(self._store.id, number, 0), keys.changes(self._store.id, number + 1, 0)
         parts = [value for _, value in reader.scan(Table.CHANGES, start, stop)]
-        redacted = [one.remaining for one in redactions(reader, self._store.id, number) if one.remaining]
-        if digest_of_changes(parts) != (redacted[-1] if redacted else version.changes_digest):
+        left = [one.remaining for one in redacted if one.remaining]
+        if digest_of_changes(parts) != (left[-1] if left else version.changes_digest):
             yield f"version {number} does not have its changes: they were altered"
             return
         count = sum(len(decode_changes(part)) for part in parts)
