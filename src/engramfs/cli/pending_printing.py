@@ -65,7 +65,10 @@ def print_one(invocation: Invocation, reader: "Reader", store: "Store", one: "Pe
 
 def print_path(invocation: Invocation, reader: "Reader", one: "Pending", path: bytes) -> None:
     """The file or directory at `path` as the pending version would have it. Raises `NotFound`."""
-    tree = version_tree(reader, catalog.get(reader, one.fork), one.version)
+    fork = catalog.get(reader, one.fork)
+    if not any(change.path == path for change in log.changes(reader, fork.id, one.version)):
+        offered.require_base(reader, catalog.get(reader, fork.base), one)
+    tree = version_tree(reader, fork, one.version)
     where = f"pending {one.number}"
     show_entry(invocation, reader, tree, path, where, "engramfs pending show lists what it changes")
 

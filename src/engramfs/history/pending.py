@@ -45,6 +45,11 @@ def waiting(reader: Reader, store: int | None = None) -> Iterator[tuple[int, Pen
             yield identifier, decode(value)
 
 
+def needed_bases(reader: Reader, store: int) -> set[int]:
+    """The versions of a store whose trees what waits, or is shown to its session still, was made from."""
+    return {one.base for one in every(reader, store) if one.state == "open" or is_kept(one)}
+
+
 def count_waiting(reader: Reader, store: int) -> int:
     """How many are open."""
     start, stop = keys.open_pending(store, 0), keys.open_pending(store + 1, 0)

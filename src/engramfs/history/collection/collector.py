@@ -113,7 +113,7 @@ class _Collection:
             pinned = self._carrier.set_oldest(store.id, oldest)
             with self._engine.reading() as reader:
                 head = catalog.head(reader, store.id)
-                pinned += [one.base for _, one in pending.waiting(reader, store.id)]
+                pinned += pending.needed_bases(reader, store.id)
         except NotFound:
             return  # it was deleted meanwhile
         step = self._stepper(f"removing old versions of {store.name}", head.oldest)
