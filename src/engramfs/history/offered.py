@@ -17,8 +17,8 @@ def require_base(reader: Reader, store: Store, offered: Pending) -> None:
     oldest = catalog.head(reader, store.id).oldest
     if 0 < offered.base < oldest and offered.base not in needed_bases(reader, store.id):
         raise NotFound(
-            f"pending {offered.number} was made from {store.name}@{offered.base}, of which retention left only "
-            f"part; engramfs pending show {store.name} {offered.number} lists what it changed"
+            f"pending {offered.number} was made from {store.name}@{offered.base}, of which retention left "
+            f"only part; engramfs pending show {store.name} {offered.number} lists what it changed"
         )
 
 
