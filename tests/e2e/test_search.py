@@ -161,3 +161,20 @@ def _wait_for(path: Path) -> None:
     while not path.exists():
         assert time.monotonic() < deadline
         time.sleep(0.002)
+
+
+def test_gc_speaks_of_the_index_only_when_there_is_something_to_do(handbook: Command) -> None:
+    handbook.write("config.toml", WORDS.encode())
+    handbook.environment["ENGRAMFS_CONFIG"] = str(handbook.directory / "config.toml")
+    said = "the next engramfs search takes it out"
+    assert handbook("gc").err == ""
+    handbook.ok("search", "two")
+    assert handbook("gc").err == ""
+    assert handbook("redact", "contexts/handbook", "1", "notes.md", "--reason", "a test").code == 0
+    assert said in handbook("gc").err
+    handbook.ok("search", "two")
+    assert handbook("gc").err == ""
+    handbook.ok("store", "set", "contexts/handbook", "--keep-versions", "1")
+    assert said in handbook("gc").err
+    handbook.ok("search", "two")
+    assert handbook("gc").err == ""

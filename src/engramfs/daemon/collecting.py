@@ -4,6 +4,7 @@ import glob
 import os
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 
 from engramfs.daemon.client import ControlClient
 from engramfs.daemon.gc_client import ByDaemon
@@ -23,7 +24,6 @@ _KEPT = {
     "lost-*": "bytes of files that belonged to nothing after a crash",
     "schema-*": "the copy from before a migration",
     "before-restore-*": "the state that a backup took the place of",
-    "search": "the search index, from which the next engramfs search removes what left the heads",
 }
 
 
@@ -104,12 +104,28 @@ def _wipe(
         wiped(known)
     collected.used_after, collected.disk_after = size.used, size.disk
     collected.seconds = time.monotonic() - collected.began
-    collected.notes += _kept(state)
+    collected.notes += [*_kept(state), *_in_search_index(state)]
 
 
 def _residue(state: str) -> bytes:
     with Repository.open(state) as repository, repository.engine.reading() as reader:
         return residue(reader)
+
+
+def _in_search_index(state: str) -> list[str]:
+    """What to do about the search index, when there is something to do."""
+    path = os.path.join(state, "search")
+    if not os.path.isdir(path):
+        return []
+    if find_spec("tantivy") is None:
+        return [f"{path} is a search index that nothing follows without engramfs[search]; remove it"]
+    from engramfs.search.forgetting import may_hold_what_is_gone
+    from engramfs.search.index_directory import IndexDirectory
+
+    with Repository.open(state) as repository, repository.engine.reading() as reader:
+        if not may_hold_what_is_gone(reader, IndexDirectory(state)):
+            return []
+    return [f"{path} may hold text that is gone from the stores; the next engramfs search takes it out"]
 
 
 def _kept(state: str) -> list[str]:
