@@ -224,3 +224,32 @@ def test_what_was_rejected_can_be_redacted(desk: Desk) -> None:
     for above, _, names in os.walk(daemon.state):
         for name in names:
             assert b"hunter2" not in Path(above, name).read_bytes()
+
+
+def test_what_waits_is_what_waited_when_a_store_comes_back_from_a_backup(desk: Desk, tmp_path: Path) -> None:
+    daemon, asking, writing = desk.daemon, desk.asking, desk.writing
+    asking.write("file", b"asked\n")
+    daemon.barrier()
+    backup = str(tmp_path / "backup")
+    daemon.ok("backup", backup)
+    daemon.ok("pending", "approve", STORE, "1")
+    asking.write("late", b"asked later\n")
+    writing.write("since", b"since\n")
+    done = daemon.command("restore-backup", backup, "--store", STORE)
+    assert done.code == 0, done
+    assert "1 pending of the backup wait again" in done.err
+    assert "1 pending that the backup does not have were rejected" in done.err
+    assert (asking.read("file"), asking.names()) == (LINES, ["file", "other"])
+    assert (writing.read("file"), writing.names()) == (LINES, ["file", "other"])
+    [waits] = daemon.json("pending", "list", STORE)
+    assert (waits["number"], waits["author"]["actor"]) == (3, "ann")
+    assert f"from the backup {backup}" in daemon.ok("pending", "list", STORE, "--all")
+    assert asking.read(".versions/pending/3/file") == b"asked\n"
+    asking.write("other", b"and more\n")
+    daemon.ok("pending", "approve", STORE, "3")
+    assert (writing.read("file"), asking.read("file")) == (b"asked\n", b"asked\n")
+    daemon.ok("pending", "approve", STORE, "4")
+    assert writing.read("other") == b"and more\n"
+    daemon.check_soundness()
+    daemon.kill_worker()
+    assert (asking.read("file"), asking.read("other")) == (b"asked\n", b"and more\n")

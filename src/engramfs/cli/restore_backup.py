@@ -37,8 +37,8 @@ def command(invocation: Invocation, backup: str, names: tuple[str, ...], over: b
     """Bring back what BACKUP holds, after it was verified.
 
     Without --store it takes the place of the whole state directory, and no daemon may run. With --store,
-    also while one runs, the head of a store becomes a new version, and a store that is not there comes with
-    its history.
+    also while one runs, the head of a store becomes a new version, what is pending in the backup is pending
+    again and nothing else, and a store that is not there comes with its history.
     """
     if names and over:
         raise UsageError("--over is about the whole state directory; with --store nothing is replaced")
@@ -100,16 +100,30 @@ def _restore_stores(invocation: Invocation, backup: str, names: Sequence[str]) -
             )
             documents.append(document)
             if not invocation.json:
-                _print(invocation, document)
+                _print(invocation, document, backup)
     if invocation.json:
         invocation.output.document(documents)
 
 
-def _print(invocation: Invocation, document: dict[str, Any]) -> None:
+def _print(invocation: Invocation, document: dict[str, Any], backup: str) -> None:
     if document["new"]:
         invocation.output.line(("restored", "green"), document["store"], "with its history, as a new store")
     else:
         print_recorded(invocation.output, document["store"], document["version"], "restored")
+        _say_what_is_pending(invocation, document["store"], backup, document["pending"])
+
+
+def _say_what_is_pending(invocation: Invocation, name: str, backup: str, became: dict[str, int]) -> None:
+    note = invocation.output.note
+    if became["offered"]:
+        note(f"{became['offered']} pending of the backup wait again; engramfs pending list {name}")
+    if became["rejected"]:
+        note(f"{became['rejected']} pending that the backup does not have were rejected, and stay readable")
+    if became["left"]:
+        note(
+            f"{became['left']} pending are still only in the backup, whose {name} is another history; "
+            f"engramfs --state {backup} pending show {name} N"
+        )
 
 
 @contextlib.contextmanager
@@ -143,23 +157,18 @@ def _checked(invocation: Invocation, backup: str, names: Sequence[str]) -> Itera
 
 
 def _restore_alone(directory: str, name: str, backup: str, repository: "Repository") -> dict[str, Any]:
-    from engramfs.history import catalog, commit, log, transplant
+    from engramfs.history import catalog, transplant
     from engramfs.history.repository import Repository
-    from engramfs.storage.protocol import Writer
 
     with Repository.open(directory) as source:
         there = transplant.find(source, name, backup)
         with repository.engine.reading() as reader:
-            is_here = catalog.find(reader, name) is not None
-            store = catalog.writable(reader, name) if is_here else None
-        if store is None:
+            is_new = catalog.find(reader, name) is None
+        if is_new:
             transplant.adopt(source, there, repository)
             return {"store": name, "new": True, "version": None}
         transplant.copy_head(source, there, repository)
-
-        def body(writer: Writer) -> dict[str, Any] | None:
-            planned = transplant.plan(source, there, writer, store, offline.person(), now(), backup)
-            version = commit.apply(writer, planned)
-            return log.describe(version, planned.changes) if version is not None else None
-
-        return {"store": name, "new": False, "version": repository.transact(body)}
+        restored = repository.transact(
+            lambda writer: transplant.restore(source, there, writer, name, offline.person(), now(), backup)
+        )
+        return transplant.describe(name, restored)

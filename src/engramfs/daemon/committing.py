@@ -11,7 +11,6 @@ import pwd
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-import msgspec
 import trio
 
 from engramfs.daemon.control import Peer
@@ -25,7 +24,7 @@ from engramfs.storage.protocol import Reader, Writer
 from engramfs.vfs.filesystem import Filesystem
 
 Result = TypeVar("Result")
-_NODES = 1 << 22  # node ids set aside for an import or a restore
+NODES = 1 << 22  # node ids set aside for an import or a restore
 
 
 class QueuedRepository(Repository):
@@ -93,8 +92,8 @@ class Committer:
                 return plan(reader, catalog.writable(reader, store.name))
 
         async with live.held_still():
-            first = live.tree.set_aside(_NODES)
-            await writer.run(lambda transaction: _set_aside(transaction, store, first))
+            first = live.tree.set_aside(NODES)
+            await writer.run(lambda transaction: catalog.set_aside(transaction, store.id, first))
             planned = await trio.to_thread.run_sync(plan_apart)
             with trio.CancelScope(shield=True):  # what is written is taken over, whoever still waits for it
                 version = await writer.run(lambda transaction: commit.apply(transaction, planned))
@@ -105,11 +104,11 @@ class Committer:
         """Plan and commit in one write transaction. Returns the version's document, None for no change."""
 
         def body(writer: Writer, room: Room) -> _Planned:
-            _set_aside(writer, store, room.first_node)
+            catalog.set_aside(writer, store.id, room.first_node)
             planned = plan(writer)
             return _Planned(planned, commit.apply(writer, planned))
 
-        done = await self.held_still(store, _NODES, body)
+        done = await self.held_still(store, NODES, body)
         return _version_document(done.version, done.commit)
 
     async def held_still(
@@ -127,13 +126,6 @@ class Committer:
                 done = await self._filesystem.resources.writer.run(lambda writer: body(writer, room))
                 live.absorb(done.commit, done.version)
         return done
-
-
-def _set_aside(writer: Writer, store: Store, first: int) -> None:
-    """Let the head give out no node id below `first`."""
-    head = catalog.head(writer, store.id)
-    next_node = max(head.next_node, first)
-    catalog.put_head(writer, store.id, msgspec.structs.replace(head, next_node=next_node))
 
 
 def _version_document(version: Version | None, planned: Commit) -> dict[str, Any] | None:

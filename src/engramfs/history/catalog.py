@@ -172,6 +172,12 @@ def head(reader: Reader, identifier: int) -> Head:
         raise Corrupt(f"the head of store number {identifier} cannot be read; run engramfs verify") from error
 
 
+def set_aside(writer: Writer, identifier: int, first: int) -> None:
+    """Let a store give out no node id below `first`."""
+    now = head(writer, identifier)
+    put_head(writer, identifier, msgspec.structs.replace(now, next_node=max(now.next_node, first)))
+
+
 def no_version(reader: Reader, store: Store, head: Head, number: int) -> NotFound:
     """The error that says so, or that its tree is not there, and why."""
     if 0 < number < head.oldest and reader.get(Table.VERSIONS, keys.version(store.id, number)) is not None:

@@ -99,9 +99,16 @@ def offer(writer: Writer, fork: Store, version: int, base: int) -> Pending:
     is_first = newest is None or newest[0][:4] != keys.u32(fork.base)
     number = 1 if is_first or newest is None else keys.read_u64(newest[0][4:]) + 1
     pending = Pending(number, fork.id, version, base)
-    put(writer, fork.base, pending)
-    writer.put(Table.PENDING, keys.pending(fork.id, keys.OFFERED + version), keys.u64(number))
+    enter(writer, fork.base, pending)
     return pending
+
+
+def enter(writer: Writer, store: int, pending: Pending) -> None:
+    """Put one that was not there, so that its version leads to it."""
+    put(writer, store, pending)
+    writer.put(
+        Table.PENDING, keys.pending(pending.fork, keys.OFFERED + pending.version), keys.u64(pending.number)
+    )
 
 
 def line(pending: Pending) -> str:

@@ -1,8 +1,8 @@
 """A store of another state directory, a backup say, comes into this one.
 
-A store that is not here comes with its whole history, under an id of its own: nothing in its rows but their
-keys names the id, so its chain of digests goes on to prove itself. Of a store that is here the head of the
-other comes, as a new version.
+A store that is not here comes with its whole history, under an id of its own, so its chain of digests goes
+on to prove itself. Of a store that is here the head of the other comes, as a new version, and what is pending
+there takes the place of what is pending here.
 
 Contents go first, in transactions of bounded size; what names them comes last and in one transaction, so a
 crash in between leaves at most contents that no version names.
@@ -11,27 +11,29 @@ Concurrency. The other repository is read in transactions of its own, and nobody
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any
 
 import msgspec
 
 from engramfs.errors import NotFound
-from engramfs.history import catalog, log
-from engramfs.history.commit import Commit, encode
+from engramfs.history import catalog, commit, log
+from engramfs.history.commit import Commit
 from engramfs.history.graft import Wanted, graft
 from engramfs.history.repository import Repository
-from engramfs.history.tree import HeadTree, decode_entry, walk
+from engramfs.history.store_rows import Content, copy_rows, every_content
+from engramfs.history.transplant_pending import Replaced, replace_open
+from engramfs.history.transplant_pending import adopt as adopt_pending
+from engramfs.history.tree import HeadTree, walk
 from engramfs.model.author import Author
-from engramfs.model.entry import EMPTY_DIGEST, Entry, Kind
+from engramfs.model.entry import EMPTY_DIGEST, Entry
 from engramfs.model.store import Head, Store
+from engramfs.model.version import Version
 from engramfs.storage import blobs, keys
-from engramfs.storage.protocol import Reader, Table, Writer
+from engramfs.storage.protocol import Reader, Writer
 
 replace = msgspec.structs.replace
-Content = tuple[bytes, int]  # digest and size
-
-_ROWS = (Table.VERSIONS, Table.CHANGES, Table.LIVE, Table.HISTORY, Table.NODES, Table.REDACTED)
 _BYTES = 8 * blobs.PART  # of contents in one transaction
-_AT_ONCE = 5000  # rows that are read in one transaction
 
 
 def find(source: Repository, name: str, shown: str) -> Store:
@@ -45,28 +47,67 @@ def find(source: Repository, name: str, shown: str) -> Store:
 
 
 def copy_head(source: Repository, there: Store, repository: Repository) -> None:
-    """Store the contents that the head of `there` needs. Raises `Corrupt` for one that is damaged there."""
+    """Store the contents that the head of `there` and its forks need.
+
+    Raises `Corrupt` for one that is damaged there.
+    """
     with source.engine.reading() as reader:
         contents = [(entry.digest, entry.size) for _, entry in walk(HeadTree(reader, there))]
-    _copy_contents(source, repository, contents)
+        forks = list(catalog.forks(reader, there.id))
+    _copy_contents(source, repository, chain(contents, *(every_content(source, fork) for fork in forks)))
 
 
-def plan(
-    source: Repository, there: Store, reader: Reader, store: Store, author: Author, now: int, shown: str
-) -> Commit:
-    """The commit that makes the head of `store` what the head of `there` is, once its contents are here.
+class Restored(msgspec.Struct, frozen=True):
+    """The commit of the head, the version that it became, and what became of what was pending."""
 
-    `reader` is the transaction that it is written in. `shown` is what the message calls the other place.
-    Raises `QuotaExceeded`.
+    commit: Commit
+    version: Version | None
+    pending: Replaced
+
+
+def restore(
+    source: Repository,
+    there: Store,
+    writer: Writer,
+    name: str,
+    author: Author,
+    now: int,
+    shown: str,
+    first_node: int = 0,
+) -> Restored:
+    """Make the head of the store `name` what the head of `there` is, once its contents are here, and let
+    what waits there wait here.
+
+    `shown` is what messages call the other place. New nodes get ids from `first_node` on. Raises `NotFound`,
+    `Archived` and `QuotaExceeded`.
     """
-    with source.engine.reading() as other:
-        head = catalog.head(other, there.id)
-        entries = list(walk(HeadTree(other, there)))
-    is_kin = _is_kin(reader, store, head)
-    wanted = [Wanted(path, _as_here(entry, now, is_kin), entry.node) for path, entry in entries]
-    grafted = graft(reader, store, b"", keys.NO_PARENT, wanted, times=False)
-    message = f"restore of {there.name}@{head.number} from the backup {shown}"
-    return grafted.commit(store, author, "restore", now, message)
+    store = catalog.writable(writer, name)
+    catalog.set_aside(writer, store.id, first_node)
+    with source.engine.reading() as reader:
+        head = catalog.head(reader, there.id)
+        is_kin = _is_kin(writer, store, head)
+        message = f"restore of {there.name}@{head.number} from the backup {shown}"
+        wanted = [
+            Wanted(path, _as_here(entry, now, is_kin), entry.node)
+            for path, entry in walk(HeadTree(reader, there))
+        ]
+        grafted = graft(writer, store, b"", keys.NO_PARENT, wanted, times=False)
+        planned = grafted.commit(store, author, "restore", now, message)
+        version = commit.apply(writer, planned)
+        replaced = replace_open(reader, there, writer, store, author, now, message, is_kin=is_kin)
+    return Restored(planned, version, replaced)
+
+
+def describe(name: str, restored: Restored) -> dict[str, Any]:
+    """What was restored, as JSON: of what is pending, how many were rejected here, wait again, and could not
+    come since the store there is another history."""
+    version, became = restored.version, restored.pending
+    return {
+        "store": name,
+        "new": False,
+        "version": log.describe(version, restored.commit.changes) if version is not None else None,
+        "pending": {"rejected": len(became.rejected), "offered": became.offered, "left": became.left},
+    }
 
 
 def _is_kin(reader: Reader, store: Store, head: Head) -> bool:
@@ -83,48 +124,21 @@ def _as_here(entry: Entry, now: int, is_kin: bool) -> Entry:
 
 def adopt(source: Repository, there: Store, repository: Repository) -> Store:
     """The store that `there` becomes here, with its history. Raises `AlreadyExists`, `Corrupt`."""
-    _copy_contents(source, repository, _every_content(source, there))
+    with source.engine.reading() as reader:
+        stores = [there, *catalog.forks(reader, there.id)]
+    _copy_contents(source, repository, chain.from_iterable(every_content(source, each) for each in stores))
 
     def body(writer: Writer) -> Store:
         made = catalog.create(writer, there.name, now=there.created)
         store = replace(there, id=made.id, base=0)
         catalog.put(writer, store)
         with source.engine.reading() as reader:
-            _copy_rows(reader, there.id, writer, store.id)
+            copy_rows(reader, there.id, writer, store.id)
             catalog.put_head(writer, store.id, replace(catalog.head(reader, there.id), journal_position=0))
+            adopt_pending(reader, there, writer, store)
         return store
 
     return repository.transact(body)
-
-
-def _copy_rows(reader: Reader, old: int, writer: Writer, new: int) -> None:
-    prefix = keys.u32(old)
-    for table in _ROWS:
-        for key, value in reader.scan(table, prefix, keys.after(prefix)):
-            writer.put(table, keys.u32(new) + key[4:], value)
-    counter = writer.get(Table.META, keys.NEXT_FEED_KEY)
-    sequence = keys.read_u64(counter) if counter else 1
-    for key, _ in reader.scan(Table.VERSIONS, prefix, keys.after(prefix)):
-        writer.put(Table.FEED, keys.u64(sequence), encode((new, keys.read_u64(key[4:]))))
-        sequence += 1
-    writer.put(Table.META, keys.NEXT_FEED_KEY, keys.u64(sequence))
-
-
-def _every_content(source: Repository, store: Store) -> Iterator[Content]:
-    """The contents that any row of the store names."""
-    for table in (Table.LIVE, Table.HISTORY):
-        start, stop = keys.u32(store.id), keys.after(keys.u32(store.id))
-        while True:
-            with source.engine.reading() as reader:
-                rows = [row for row, _ in zip(reader.scan(table, start, stop), range(_AT_ONCE), strict=False)]
-            for _, value in rows:
-                if value != keys.TOMBSTONE:
-                    entry = decode_entry(value)
-                    if entry.kind is Kind.FILE and not entry.is_redacted:
-                        yield entry.digest, entry.size
-            if len(rows) < _AT_ONCE:
-                break
-            start = rows[-1][0] + b"\0"
 
 
 def _copy_contents(source: Repository, repository: Repository, contents: Iterable[Content]) -> None:

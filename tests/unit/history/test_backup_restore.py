@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from engramfs.errors import AlreadyExists, Busy, Corrupt, NotFound, QuotaExceeded, UsageError
-from engramfs.history import catalog, commit, log, transplant
+from engramfs.history import catalog, log, transplant
 from engramfs.history.backup import backup
 from engramfs.history.backup_restore import bring_back
 from engramfs.history.repository import Repository
@@ -19,11 +19,10 @@ from engramfs.model.author import SYSTEM, Author
 from engramfs.model.entry import Kind
 from engramfs.model.operation import Unlink
 from engramfs.model.store import Limits, Retention, Store
-from engramfs.model.version import Version
 from engramfs.storage import blobs, keys
 from engramfs.storage.journal import Journal, Record
 from engramfs.storage.journal_scan import JournalScan
-from engramfs.storage.protocol import Table, Writer
+from engramfs.storage.protocol import Table
 
 from .conftest import Book, Shelf
 
@@ -136,12 +135,11 @@ def restore(source_path: str, book: Book) -> int:
     with Repository.open(source_path) as source:
         there = transplant.find(source, book.store.name, source_path)
         transplant.copy_head(source, there, book.repository)
-
-        def body(writer: Writer) -> Version | None:
-            planned = transplant.plan(source, there, writer, book.store, ROOT, NOW, source_path)
-            return commit.apply(writer, planned)
-
-        version = book.repository.transact(body)
+        version = book.repository.transact(
+            lambda writer: (
+                transplant.restore(source, there, writer, book.store.name, ROOT, NOW, source_path).version
+            )
+        )
     assert verify(book.repository).findings == []
     return version.number if version is not None else 0
 

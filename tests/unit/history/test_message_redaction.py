@@ -15,7 +15,7 @@ from engramfs.storage import keys
 from engramfs.storage.protocol import Table, Writer
 
 from .conftest import Book, replace
-from .test_pending import Fork
+from .forked import Fork
 from .test_redaction import rows_that_hold
 from .test_revert import undo
 

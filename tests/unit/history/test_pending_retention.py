@@ -9,7 +9,7 @@ from engramfs.history.offered import differences
 from engramfs.history.verify import verify
 
 from .conftest import Book
-from .test_pending import Fork, content
+from .forked import Fork, content
 from .test_retention import gc, headers, keep
 
 LINES = b"one\ntwo\nthree\nfour\n"
