@@ -83,3 +83,13 @@ class Fork:
         self.transact(
             lambda writer: approval.reject(writer, self.book.store, number, PERSON, self.book.clock, "no")
         )
+
+
+def content(book: Book) -> dict[str, bytes]:
+    """The files at the head of a store."""
+    with book.repository.engine.reading() as reader:
+        return {
+            path.decode(): blobs.read(reader, entry.digest, entry.size)
+            for path, entry in walk(tree_at(reader, book.store))
+            if entry.kind is Kind.FILE
+        }

@@ -8,29 +8,19 @@ import pytest
 from engramfs.errors import Conflict, NotFound
 from engramfs.history import catalog, pending
 from engramfs.history.offered import differences
-from engramfs.history.tree import tree_at, walk
 from engramfs.history.verify import verify
-from engramfs.model.entry import ROOT_NODE, Kind
-from engramfs.storage import blobs, keys
+from engramfs.model.entry import ROOT_NODE
+from engramfs.storage import keys
 from engramfs.storage.protocol import Table, Writer
 
 from .conftest import Book, replace
-from .forked import Fork
+from .forked import Fork, content
 
 
 @pytest.fixture
 def fork(book: Book) -> Fork:
     book.write(a=b"a\n", b=b"b\n", d__inner=b"inner\n")
     return Fork(book)
-
-
-def content(book: Book) -> dict[str, bytes]:
-    with book.repository.engine.reading() as reader:
-        return {
-            path.decode(): blobs.read(reader, entry.digest, entry.size)
-            for path, entry in walk(tree_at(reader, book.store))
-            if entry.kind is Kind.FILE
-        }
 
 
 def test_the_tree_of_a_fork_is_the_store_with_its_own_names_over_it(fork: Fork) -> None:

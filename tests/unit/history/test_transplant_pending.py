@@ -11,15 +11,13 @@ from engramfs.history.backup_restore import bring_back
 from engramfs.history.offered import differences
 from engramfs.history.repository import Repository
 from engramfs.history.transplant_pending import Replaced
-from engramfs.history.tree import tree_at, walk
 from engramfs.history.verify import verify
-from engramfs.model.entry import Kind
 from engramfs.model.pending import Pending
 from engramfs.model.store import Store
 from engramfs.storage import blobs
 
 from .conftest import Book, replace
-from .forked import PERSON, Fork
+from .forked import PERSON, Fork, content
 
 NOW = 1_800_000_000 * 10**9
 
@@ -52,15 +50,6 @@ def waiting(book: Book) -> dict[int, dict[str, bytes | None]]:
                 for one in differences(reader, each)
             }
     return found
-
-
-def content(book: Book) -> dict[str, bytes]:
-    with book.repository.engine.reading() as reader:
-        return {
-            path.decode(): blobs.read(reader, entry.digest, entry.size)
-            for path, entry in walk(tree_at(reader, book.store))
-            if entry.kind is Kind.FILE
-        }
 
 
 def restore(saved: str, book: Book) -> Replaced:
