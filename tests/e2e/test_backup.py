@@ -147,3 +147,15 @@ def test_an_import_while_agents_write_leaves_the_counts_right(daemon: Daemon, tm
         daemon.barrier()
         assert place.read("imported") == (source / "imported").read_bytes()
         daemon.check_soundness()
+
+
+def test_a_backup_is_not_put_into_a_store_that_it_saves_and_an_export_may_be(daemon: Daemon) -> None:
+    place = daemon.up()
+    place.write("file", b"content")
+    inside = f"/proc/{place.inside.pid}/root{place.state}"
+    place.inside.call("os.mkdir", place.path("d"))
+    for where in ("backup", "d/backup"):
+        refused = daemon.command("backup", f"{inside}/{where}")
+        assert (refused.code, f"in a mount of the store {place.store}" in refused.err) == (2, True), refused
+    daemon.ok("export", place.store, f"{inside}/copy")
+    assert place.read("copy/file") == b"content"

@@ -408,3 +408,13 @@ def test_what_a_dead_daemon_acknowledged_is_sealed_before_anything_is_read_or_wr
     assert (newest["number"], newest["flags"]) == (3, ["recovered"])
     assert newest["author"]["actor"] == "alice"
     assert left_behind.ok("show", "contexts/handbook:unsealed.md") == "unsealed\n"
+
+
+@pytest.mark.parametrize("arguments", [["backup"], ["export", "contexts/handbook"], ["export", "--git"]])
+def test_a_copy_is_not_put_where_the_stores_are(handbook: Command, arguments: list[str]) -> None:
+    os.symlink(handbook.state, handbook.directory / "by another name")
+    before = sorted(os.listdir(handbook.state))
+    for place in ("state", "state/in", "state/spool/in", "by another name/in"):
+        given = [*arguments, place] + (["contexts/handbook"] if "--git" in arguments else [])
+        assert "is in the state directory" in handbook.refused(2, *given)
+    assert sorted(os.listdir(handbook.state)) == before

@@ -1,11 +1,10 @@
 """`engramfs backup DIR`: a consistent copy, also while a daemon runs."""
 
-import os
-
 import click
 
 from engramfs.cli import offline
 from engramfs.cli.command import Command
+from engramfs.cli.copies import outside_stores
 from engramfs.cli.invocation import Invocation, pass_invocation
 
 
@@ -13,10 +12,13 @@ from engramfs.cli.invocation import Invocation, pass_invocation
 @click.argument("directory", type=click.Path(), metavar="DIR")
 @pass_invocation
 def command(invocation: Invocation, directory: str) -> None:
-    """Copy every store with its whole history into DIR, which --state can then name."""
+    """Copy every store with its whole history into DIR, which --state can then name.
+
+    DIR lies neither in the state directory nor in a mounted store.
+    """
     from engramfs.history import backup
 
-    directory = os.path.abspath(directory)
+    directory = outside_stores(invocation, directory)
     with offline.reading(invocation) as repository:
         backup.backup(repository, directory)
     if invocation.json:

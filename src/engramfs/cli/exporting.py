@@ -9,6 +9,7 @@ import msgspec
 from engramfs.cli import offline
 from engramfs.cli.arguments import refer, reference_argument
 from engramfs.cli.command import Command
+from engramfs.cli.copies import outside_state
 from engramfs.cli.invocation import Invocation, pass_invocation
 from engramfs.errors import UsageError
 from engramfs.model.names import printable
@@ -36,9 +37,9 @@ def command(
     if bare and repository is None:
         raise UsageError("--bare makes a git repository; give --git DIR with it")
     if repository is not None:
-        _export_history(invocation, reference, os.path.abspath(repository), bare)
+        _export_history(invocation, reference, outside_state(invocation, repository), bare)
     elif directory is not None:
-        _export_tree(invocation, reference, os.path.abspath(directory))
+        _export_tree(invocation, reference, outside_state(invocation, directory))
 
 
 def _export_tree(invocation: Invocation, reference: str, directory: str) -> None:
