@@ -7,12 +7,14 @@ import pytest
 import trio
 
 from engramfs.errors import EngramError, PosixError
+from engramfs.model.file_edit import Create
 
 from .conftest import Boot
 from .machine import Descriptor, Machine, Tree
 from .test_asking_at_random import act, shown, somewhere
+from .test_held_still import call
 
-ACTORS = ["ann", "bob"]
+ACTORS = ["ann", "bob", "cat"]  # the last one asks
 LARGE = 100_000  # bytes, too many for the journal
 
 
@@ -74,6 +76,23 @@ async def test_what_was_recorded_and_is_still_open_does_not_come_back_over_what_
     assert second.tree() == {"file": b"of bob"}
 
 
+@pytest.mark.parametrize("asking", [False, True])
+async def test_what_came_to_nothing_is_not_done_again_over_a_call_that_came_later(
+    boot: Boot, *, asking: bool
+) -> None:
+    first = await boot()
+    ann = first.asks("ann") if asking else first.writes("ann")
+    ann.create("open")  # which keeps the journal
+    await ann.save("file", b"for a moment")
+    ann.unlink("file")
+    await call(first, Create("file", "of a tool"))
+    first.crash()
+    second = await boot(crashed=first)
+    assert second.programs["ann"].read("file") == b"of a tool"
+    await second.seal()
+    assert second.tree() == {"file": b"of a tool"}
+
+
 async def work(chance: random.Random, machine: Machine, held: dict[str, list[int]], steps: int) -> None:
     """Programs do what they do; now and then something is sealed, or nothing gets to the log any more."""
     for number in range(steps):
@@ -82,7 +101,7 @@ async def work(chance: random.Random, machine: Machine, held: dict[str, list[int
         with contextlib.suppress(EngramError, PosixError):
             match chance.randrange(12):
                 case 0:
-                    nodes.append(program.create(somewhere(chance, program)).node)
+                    nodes.append(program.create(f"{somewhere(chance, program)} open").node)
                 case 1:
                     await program.save(f"{somewhere(chance, program)}~", b"transient %d" % number)
                 case 2 if nodes:
@@ -99,7 +118,7 @@ async def work(chance: random.Random, machine: Machine, held: dict[str, list[int
                 case 7 if not machine.tasks.cancel_called:
                     await program.save(somewhere(chance, program), b"%d" % number * LARGE)
                 case _:
-                    await act(chance, program, number)
+                    await act(chance, program, number, links=actor != ACTORS[2])
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -107,8 +126,9 @@ async def test_what_every_program_sees_goes_on_over_crash_after_crash(boot: Boot
     chance = random.Random(seed)
     machine = await boot()
     held: dict[str, list[int]] = {actor: [] for actor in ACTORS}
-    for actor in ACTORS:
+    for actor in ACTORS[:2]:
         machine.writes(actor)
+    machine.asks(ACTORS[2])
     for _ in range(6):
         await work(chance, machine, held, chance.randrange(25))
         before = everything(machine, held)
@@ -123,3 +143,7 @@ async def test_what_every_program_sees_goes_on_over_crash_after_crash(boot: Boot
             await Descriptor(machine.programs[actor], node, write=True).close()
     await machine.seal()
     assert machine.tree() == shown(machine.reads())
+    asks = machine.programs[ACTORS[2]]
+    assert machine.fork_tree(machine.live_fork(asks).store) == {
+        path: content for path, content in shown(asks).items() if not path.endswith("~")
+    }

@@ -49,7 +49,7 @@ async def note_unrecorded(filesystem: "Filesystem") -> None:
 
 def _unrecorded(store: "LiveStore") -> Iterator[bytes]:
     """Of transient and unclosed files, of removed ones that are open, of what is on its way, of spools."""
-    for place in store.left_out():
+    for place in store.accounting.left_out():
         directory = store.tree.nodes.get(place.parent)
         node = store.tree.find(directory, place.name, place.view) if directory is not None else None
         if node is not None:

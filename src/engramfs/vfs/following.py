@@ -16,6 +16,8 @@ class Follower(Protocol):
 
     def follow(self, names: Sequence[Name]) -> None: ...
 
+    def account(self) -> None: ...
+
     def stored(self, nodes: Sequence[tuple[Node, bytes]]) -> None: ...
 
 
@@ -45,6 +47,11 @@ class Followers:
             changed = list(dict.fromkeys(names))
             for each in self._all:
                 each.follow(changed)
+
+    def account(self) -> None:
+        """A commit from outside is about to come: the log is to have what was made of the state before."""
+        for each in self._all:
+            each.account()
 
     def stored(self, nodes: Sequence[tuple[Node, bytes]]) -> None:
         """The contents with these digests, which the nodes had in memory, are in the log."""

@@ -27,6 +27,7 @@ from engramfs.model.operation import Unlink
 from engramfs.model.store import Head, Store
 from engramfs.model.version import Version
 from engramfs.storage import keys
+from engramfs.storage.journal import Record
 from engramfs.storage.protocol import Writer
 from engramfs.vfs.absorbing import set_name
 from engramfs.vfs.cut import Base, Cut, Cutter, entry_of, write
@@ -77,13 +78,21 @@ class Fork(LiveStore):
     def touched(self, names: Iterable[Name]) -> None:
         self.fork_tree.own.update(names)
 
+    def replay(self, record: Record) -> None:
+        """As for any store; but what was done in a directory that went from below since is gone with it."""
+        with contextlib.suppress(NoEntry):
+            super().replay(record)
+
     # Sealing
 
     def cut(self, *, replaying: bool = False) -> Cut | None:
         if self.batch is None:
             return None
         self.below.cut(replaying=replaying)
-        return super().cut(replaying=replaying)
+        cut = super().cut(replaying=replaying)
+        if cut is None and not replaying:
+            self.account()  # what led to nothing here leads to something over what comes below
+        return cut
 
     def last_cut(self, node: Node) -> Cut | None:
         """Of the store below: nobody else writes here."""
@@ -206,7 +215,7 @@ class Fork(LiveStore):
         for name, node in list((directory.children or {}).items()):
             if node.is_directory:
                 self._drop_below(node)
-            self._deferred.discard((directory.id, name))
+            self.accounting.deferred.discard((directory.id, name))
             set_name(self, (directory.id, name), None)
             path = self.fork_tree.path_of(node)
             self.remember(f"{path.decode(errors='replace')} is not shown: its directory was removed")

@@ -30,17 +30,17 @@ from engramfs.model.version import Version
 from engramfs.storage.journal import Record
 from engramfs.storage.protocol import Writer
 from engramfs.vfs.absorbing import absorb
+from engramfs.vfs.accounting import Accounting
 from engramfs.vfs.batch import Batch, directories_of, touched_by
 from engramfs.vfs.collecting import note_named
 from engramfs.vfs.cut import Base, Cut, Cutter, write
 from engramfs.vfs.following import Followers
 from engramfs.vfs.held_still import HeldStill
 from engramfs.vfs.messages import WaitingMessages
-from engramfs.vfs.node import Node, Place
+from engramfs.vfs.node import Node
 from engramfs.vfs.orphans import Orphans
 from engramfs.vfs.recent import Recent
 from engramfs.vfs.resources import Resources
-from engramfs.vfs.restating import Stated, restate
 from engramfs.vfs.store_tree import StoreTree
 from engramfs.vfs.unrecorded import DirtySpools
 
@@ -78,9 +78,8 @@ class LiveStore:
         self.expected = Base()
         self._on_change = on_change
         self._still: trio.Event | None = None  # set when a commit from outside is done: see `held_still`
-        self._position = head.journal_position  # of the newest record of this store
-        self._deferred: set[Name] = set()  # touched, and not to be recorded yet
-        self._needed_from = head.journal_position + 1  # of the first journal record that is not in the log
+        self.accounting = Accounting(resources.journal, self.tree, self.messages, head)
+        self._was_cut = False  # while records were replayed
 
     # Recording
 
@@ -155,7 +154,7 @@ class LiveStore:
         operation, view = record.operation, record.view
         names, nodes = touched_by(self.tree, operation, view)
         self.tree.apply(operation, view)
-        self._position = record.position
+        self.accounting.position = record.position
         self._settle(record)
         if isinstance(operation, Note):
             self.messages.put(record.author, operation.text)
@@ -166,7 +165,7 @@ class LiveStore:
             batch = self._open_batch(record.author)
             batch.add(names)
             if isinstance(operation, Rename) and operation.moved.kind is Kind.DIRECTORY:
-                batch.add(self._deferred)  # its new name may lead to what could not be reached
+                batch.add(self.accounting.deferred)  # its new name may lead to what could not be reached
             batch.directories.update(directories_of(operation))
             batch.bytes += len(record.content) if record.content else 0
         self.tell(operation, view, nodes)
@@ -225,21 +224,44 @@ class LiveStore:
         cutter = Cutter(self.resources.engine, self.tree, self.expected, batch)
         cut = self._describe(cutter)
         self.batch = None  # not before: where the log cannot be read, nothing is cut
-        self._deferred.difference_update(batch.names)
-        self._deferred.update(cutter.deferred)
+        self._was_cut |= replaying
+        self.accounting.deferred.difference_update(batch.names)
+        self.accounting.deferred.update(cutter.deferred)
         if not cut.commit.rows:
             self._clean_up(cut)
             return None
         if cut.commit.changes:
             cut.commit = replace(cut.commit, message=self.messages.take(batch.author))
         if replaying:
-            cut.account_for_nothing(self._needed_from)
+            self.accounting.for_nothing(cut)
         else:
-            self._account_for_the_rest(cut)
+            self.accounting.up_to_here(cut)
+        self._submit(cut)
+        return cut
+
+    def _submit(self, cut: Cut) -> None:
         self.expected.expect(cut)
         self.coming.append(cut)
         self.resources.writer.submit(self._writing(cut), partial(self._sealed, cut))
-        return cut
+
+    def account(self) -> None:
+        """Let the log account for the journal up to here, though no version may come of it.
+
+        Needed before somebody else changes what a replay would begin with.
+        """
+        self.cut()
+        if self.accounting.is_behind:
+            cut = Cut(Commit(self.store.id, SYSTEM, "", time.time_ns(), [], [], self.tree.next_node), [])
+            self.accounting.up_to_here(cut)
+            self._submit(cut)
+
+    def replayed(self) -> None:
+        """Every record was replayed: what was cut meanwhile is accounted for now.
+
+        All of it is written in one transaction, so another crash finds everything in the log, or nothing.
+        """
+        if self._was_cut:
+            self.account()
 
     def last_cut(self, node: Node) -> Cut | None:
         """The cut that last took a content of this node."""
@@ -252,37 +274,10 @@ class LiveStore:
         """What the log writer does with a cut."""
         return partial(write, cut, commits.apply)
 
-    def replayed(self) -> None:
-        """Every record was replayed: the cuts made meanwhile account for the journal with the last of them.
-
-        They are written in one transaction, so another crash finds all of them in the log, or none.
-        """
-        if self.coming and self.cut() is None:
-            self._account_for_the_rest(self.coming[-1])
-
-    def _account_for_the_rest(self, cut: Cut) -> None:
-        """State anew what `cut` leaves out, so that it accounts for the journal up to here."""
-        position = self._position
-        try:
-            cut.account_for(position, self._state_anew(inline=False))
-        except StorageError:  # there is no room for that: then the older records stay
-            cut.account_for_nothing(self._needed_from)
-
-    def left_out(self) -> list[Place]:
-        """Names that no version may hold yet."""
-        return [*self.tree.scratch_places(), *(Place(*name) for name in self._deferred)]
-
-    def _state_anew(self, *, inline: bool) -> Stated:
-        places = self.left_out()
-        stated = restate(self.resources.journal, self.tree, places, self.messages, inline=inline)
-        if places or self.messages:
-            self._position = self.resources.journal.position
-        return stated
-
     def _sealed(self, cut: Cut, version: Version | None) -> None:
         self.coming.remove(cut)
         self.expected.written(cut)
-        self._needed_from = cut.needed_from
+        self.accounting.written(cut)
         for node, digest in cut.nodes:
             if node.entry.digest == digest:
                 node.content = None
@@ -317,11 +312,11 @@ class LiveStore:
     @property
     def is_idle(self) -> bool:
         """Whether everything that the journal holds of this store is in the log."""
-        return not (self.batch or self.coming or self._deferred or self.tree.has_scratch or self.messages)
+        return not (self.batch or self.coming) and self.accounting.is_settled
 
     def oldest_needed(self) -> int:
         """The position of the oldest journal record that this store still needs; beyond the last, if none."""
-        return self._position + 1 if self.is_idle else self._needed_from
+        return self.accounting.needed_from(is_idle=self.is_idle)
 
     @property
     def space_taken(self) -> int:
@@ -354,13 +349,13 @@ class LiveStore:
         except StorageError:
             await self.resources.journal_synced()
             return
-        if self.tree.has_scratch or self._deferred:
+        if self.tree.has_scratch or self.accounting.deferred:
             await self.resources.journal_synced()
 
     def restate(self) -> None:
-        """Let old journal records go where no cut did: transient names alone make no batch. Raises `Full`."""
+        """Let old journal records go where no cut did. Raises `Full`."""
         if self.batch is None and not self.coming:
-            self._needed_from = self._state_anew(inline=True).first
+            self.accounting.restate()
 
     # Other ways in
 
@@ -373,8 +368,10 @@ class LiveStore:
         await self.not_held()
         self._still = done = trio.Event()  # before sealing: who writes without a pause would never let us in
         try:
+            self.account()
+            self.followers.account()
             await self.sealed()
-            yield {name for name in self._deferred if self._is_unborn(*name)}
+            yield {name for name in self.accounting.deferred if self._is_unborn(*name)}
         finally:
             self._still = None
             done.set()
