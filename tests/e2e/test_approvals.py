@@ -220,6 +220,30 @@ def test_what_was_rejected_can_be_redacted(desk: Desk) -> None:
     for place in (asking, desk.writing):
         with pytest.raises(OSError, match=r"."):
             place.read(".versions/pending/1/new")
+    check_gone(daemon)
+
+
+def test_everywhere_is_in_what_was_rejected_too(desk: Desk) -> None:
+    daemon, asking, writing = desk.daemon, desk.asking, desk.writing
+    writing.write("new", b"the password is hunter2\n")
+    asking.write("copied", b"the password is hunter2\n")
+    daemon.barrier()
+    writing.write("new", b"clean\n")
+    daemon.barrier()
+    written = next(one["number"] for one in daemon.log(STORE) if one["changes"][0]["path"] == "new")
+    command = ["redact", STORE, str(written), "new", "--everywhere", "--reason", "a secret"]
+    waits = daemon.command(*command)
+    assert (waits.code, "pending 1 of" in waits.err) == (5, True)
+    daemon.ok("pending", "reject", STORE, "1", "--reason", "no")
+    document = daemon.json(*command)
+    assert (document["versions"], document["pending"]) == ([written, written + 1], [1])
+    with pytest.raises(OSError, match=r"."):
+        asking.read(".versions/pending/1/copied")
+    check_gone(daemon)
+
+
+def check_gone(daemon: Daemon) -> None:
+    """The secret is in no file after a collection."""
     daemon.ok("gc")
     for above, _, names in os.walk(daemon.state):
         for name in names:

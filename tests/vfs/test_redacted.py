@@ -8,7 +8,8 @@ from engramfs.errors import NoEntry, NotFound, Redacted, Refused
 from engramfs.history import approval, catalog
 from engramfs.history.directory_redaction import redact_directory
 from engramfs.history.pending_redaction import redact_pending
-from engramfs.history.redaction import Removed, redact
+from engramfs.history.redaction import redact
+from engramfs.history.redaction_rows import Removed
 from engramfs.model.author import Author
 from engramfs.model.entry import NODE_BITS, NODE_MASK
 from engramfs.storage.protocol import Table

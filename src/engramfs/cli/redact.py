@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.argument("number", type=click.IntRange(min=1), metavar="N")
 @click.argument("path", required=False)
 @click.option("--reason", required=True, metavar="TEXT", help="Kept with who did it and when.")
-@click.option("--everywhere", is_flag=True, help="In every path and version of STORE that holds it.")
+@click.option("--everywhere", is_flag=True, help="In all paths, versions and pendings of STORE.")
 @click.option("--recursive", is_flag=True, help="With everything that is below the directory PATH.")
 @click.option("--message", is_flag=True, help="The message of version N, and no PATH.")
 @click.option("--pending", is_flag=True, help="N is the number of what was pending, and is decided.")
@@ -51,8 +51,6 @@ def _check(name: str, path: str | None, given: dict[str, Any]) -> None:
         raise UsageError(f"what of {name}? write engramfs redact {name} N PATH, or N --message")
     if given["recursive"] and (given["message"] or given["pending"]):
         raise UsageError("--recursive is about a directory of a version; leave out --message and --pending")
-    if given["pending"] and given["everywhere"] and not given["message"]:
-        raise UsageError("--everywhere is about versions; redact what was pending by itself")
 
 
 def _redact(repository: "Repository", params: dict[str, Any]) -> dict[str, Any]:

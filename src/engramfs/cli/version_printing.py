@@ -15,7 +15,7 @@ from engramfs.errors import NotFound
 from engramfs.history import hygiene, log
 from engramfs.history.between import of_version
 from engramfs.history.patch import content_of
-from engramfs.history.redaction import redactions
+from engramfs.history.redaction_rows import redactions
 
 if TYPE_CHECKING:
     from engramfs.history.diff import Difference

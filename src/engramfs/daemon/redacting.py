@@ -13,13 +13,15 @@ from engramfs.daemon.control import Handler, Peer
 from engramfs.daemon.request import taking
 from engramfs.daemon.switching import Settled
 from engramfs.errors import UsageError
+from engramfs.history import catalog, pending
 from engramfs.history.directory_redaction import redact_directory
 from engramfs.history.directory_target import is_directory
 from engramfs.history.message_redaction import RedactedMessages, redact_message
 from engramfs.history.occurrences import Standing, standing
 from engramfs.history.pending_redaction import redact_pending
 from engramfs.history.recursive_redaction import redact_recursively
-from engramfs.history.redaction import Removed, redact
+from engramfs.history.redaction import redact
+from engramfs.history.redaction_rows import Removed
 from engramfs.history.repository import Repository
 from engramfs.model.author import Author
 from engramfs.model.entry import EMPTY_DIGEST, Kind
@@ -67,7 +69,8 @@ class RedactionMethods:
         await self._filesystem.seal_all()
         done = await trio.to_thread.run_sync(partial(carry_out, self._repository, request, author_of(peer)))
         for removed in done.removed:
-            drop_redacted(self._filesystem, removed)
+            for one in (removed, *removed.beside):
+                drop_redacted(self._filesystem, one)
         await self._settled()
         return await trio.to_thread.run_sync(describe, self._repository, request, done)
 
@@ -81,7 +84,7 @@ def carry_out(repository: Repository, request: RedactRequest, author: Author) ->
         messages = redact_message(*about, *why, is_pending=request.pending, everywhere=request.everywhere)
         return Done(messages=messages)
     if request.pending:
-        return Done((redact_pending(*about, path, *why),))
+        return Done((redact_pending(*about, path, *why, everywhere=request.everywhere),))
     if not is_directory(*about, path):
         return Done((redact(*about, path, *why, everywhere=request.everywhere),))
     if request.everywhere:
@@ -96,14 +99,30 @@ def describe(repository: Repository, request: RedactRequest, done: Done) -> Docu
     document: Document = {"store": request.store, "number": request.number, "path": request.path}
     if done.messages is not None:
         return {**document, "message": True, **_messages(done.messages, request.store)}
-    numbers = {number for removed in done.removed for number in removed.versions}
+    versions, pendings = _numbers(repository, done.removed)
     left = (one for removed in done.removed for one in _standing(repository, removed))
     return {
         **document,
-        "versions": sorted(numbers),
+        "versions": sorted(versions),
+        "pending": sorted(pendings),
         "changes": sum(removed.changes for removed in done.removed),
         "standing": [msgspec.to_builtins(one) for one, _ in zip(left, range(_SHOWN), strict=False)],
     }
+
+
+def _numbers(repository: Repository, done: tuple[Removed, ...]) -> tuple[set[int], set[int]]:
+    """The versions that lost something, and what was pending and did."""
+    versions: set[int] = set()
+    pendings: set[int] = set()
+    with repository.engine.reading() as reader:
+        for removed in (one for each in done for one in (each, *each.beside)):
+            store = catalog.get(reader, removed.store)
+            if store.base:
+                offered = (pending.of_version(reader, store, number) for number in removed.versions)
+                pendings |= {one.number for one in offered if one is not None}
+            else:
+                versions |= set(removed.versions)
+    return versions, pendings
 
 
 def _standing(repository: Repository, removed: Removed) -> list[Standing]:

@@ -16,7 +16,7 @@ from engramfs.errors import Conflict
 from engramfs.history import catalog
 from engramfs.history.change_edits import edit_changes
 from engramfs.history.directory_target import PREFIX, find_directory, free_name, paths_of, require_past
-from engramfs.history.redaction import Removed, add_redaction
+from engramfs.history.redaction_rows import Removed, add_redaction
 from engramfs.history.redaction_target import Span, spans
 from engramfs.history.repository import Repository
 from engramfs.history.residue import leave_residue

@@ -14,7 +14,7 @@ import msgspec
 from engramfs.errors import NotFound, Redacted
 from engramfs.history import catalog, imported, log, pending
 from engramfs.history.commit import encode
-from engramfs.history.redaction import add_redaction, redactions
+from engramfs.history.redaction_rows import add_redaction, redactions
 from engramfs.history.repository import Repository
 from engramfs.history.residue import leave_residue
 from engramfs.model.author import Author

@@ -7,9 +7,11 @@ redacted there by itself. While its session still sees it, because a later chang
 import msgspec
 
 from engramfs.errors import NotFound, Refused
-from engramfs.history import catalog, pending
+from engramfs.history import catalog, pending, redaction_everywhere
 from engramfs.history.change_edits import Edit, edit_changes
-from engramfs.history.redaction import Removed, add_redaction, encode, forget_name
+from engramfs.history.redaction import carry_out, require_content
+from engramfs.history.redaction_plan import Plan
+from engramfs.history.redaction_rows import Removed, add_redaction, encode, forget_name
 from engramfs.history.redaction_target import Span, find
 from engramfs.history.repository import Repository
 from engramfs.history.residue import leave_residue
@@ -23,20 +25,42 @@ from engramfs.storage.protocol import Reader, Table, Writer
 
 
 def redact_pending(
-    repository: Repository, name: str, number: int, path: bytes, author: Author, reason: str, now: int
+    repository: Repository,
+    name: str,
+    number: int,
+    path: bytes,
+    author: Author,
+    reason: str,
+    now: int,
+    *,
+    everywhere: bool = False,
 ) -> Removed:
     """Take what pending version `number` of the store `name` put at `path` out of it.
 
-    Raises `NotFound` for what it did not write, `Refused` while it waits or is shown, and otherwise what
+    With `everywhere`, out of the store and of all that was ever pending for it. Raises `NotFound` for what it
+    did not write, `Refused` while it waits or is shown, and otherwise what
     `engramfs.history.redaction.redact` raises.
     """
+    redaction = Redaction(now, author, reason, 0)
+    if everywhere:
+        return carry_out(
+            repository, name, lambda: _plan_everywhere(repository, name, number, path), redaction
+        )
 
     def body(writer: Writer) -> Removed:
         store = catalog.named(writer, name)
         fork, span = _span(writer, store, number, path)
-        return _carry_out(writer, fork, span, path, Redaction(now, author, reason, 0))
+        return _carry_out(writer, fork, span, path, redaction)
 
     return repository.transact(body)
+
+
+def _plan_everywhere(repository: Repository, name: str, number: int, path: bytes) -> Plan:
+    with repository.engine.reading() as reader:
+        store = catalog.named(reader, name)
+        _, span = _span(reader, store, number, path)
+    require_content(span.entry, f"{printable(path)} is empty in pending {number} of {store.name}")
+    return redaction_everywhere.plan(repository, store, span.entry)
 
 
 def _span(reader: Reader, store: Store, number: int, path: bytes) -> tuple[Store, Span]:

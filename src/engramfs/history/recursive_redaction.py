@@ -8,7 +8,8 @@ from engramfs.errors import Redacted, Refused
 from engramfs.history import catalog
 from engramfs.history.directory_redaction import redact_directory
 from engramfs.history.directory_target import require_directory_past
-from engramfs.history.redaction import Removed, redact
+from engramfs.history.redaction import redact
+from engramfs.history.redaction_rows import Removed
 from engramfs.history.redaction_target import target
 from engramfs.history.repository import Repository
 from engramfs.history.tree import tree_at, walk

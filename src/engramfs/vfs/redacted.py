@@ -7,7 +7,7 @@ kernel was told through views that it has not made yet; their inode numbers are 
 
 from collections.abc import Iterable
 
-from engramfs.history.redaction import Removed
+from engramfs.history.redaction_rows import Removed
 from engramfs.history.redaction_target import Span
 from engramfs.vfs.attributes import inode_number
 from engramfs.vfs.filesystem import Filesystem

@@ -10,7 +10,8 @@ from engramfs.history.directory_redaction import redact_directory
 from engramfs.history.directory_target import is_directory
 from engramfs.history.lineage import lineage
 from engramfs.history.recursive_redaction import redact_recursively
-from engramfs.history.redaction import Removed, redact, redactions
+from engramfs.history.redaction import redact
+from engramfs.history.redaction_rows import Removed, redactions
 from engramfs.history.verify import verify
 from engramfs.model.author import Author
 

@@ -7,7 +7,8 @@ from engramfs.errors import NotFound, Redacted
 from engramfs.history import log
 from engramfs.history.imported import source_of, text_of
 from engramfs.history.message_redaction import RedactedMessages, redact_message
-from engramfs.history.redaction import redact, redactions
+from engramfs.history.redaction import redact
+from engramfs.history.redaction_rows import redactions
 from engramfs.history.verify import verify
 from engramfs.model.author import Author
 from engramfs.model.version import Version

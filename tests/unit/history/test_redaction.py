@@ -6,7 +6,8 @@ import pytest
 from engramfs.errors import NotFound, Redacted, Refused, UsageError
 from engramfs.history import log, restore
 from engramfs.history.occurrences import standing
-from engramfs.history.redaction import Removed, redact, redactions
+from engramfs.history.redaction import redact
+from engramfs.history.redaction_rows import Removed, redactions
 from engramfs.history.verify import verify
 from engramfs.model.author import Author
 from engramfs.model.entry import Kind

@@ -19,7 +19,7 @@ from engramfs.history.git import edits, message
 from engramfs.history.git.destination import STAGED, Destination
 from engramfs.history.git.fast_import import FastImport
 from engramfs.history.git.message import Exported
-from engramfs.history.redaction import redactions
+from engramfs.history.redaction_rows import redactions
 from engramfs.history.repository import Repository
 from engramfs.history.tree import VersionTree, walk
 from engramfs.model.entry import Entry, Kind

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from engramfs.errors import Corrupt
 from engramfs.history import catalog
 from engramfs.history.log import decode_changes, decode_version
-from engramfs.history.redaction import redactions
+from engramfs.history.redaction_rows import redactions
 from engramfs.history.verify.batches import in_batches
 from engramfs.history.verify.report import Reporter
 from engramfs.model.store import Store

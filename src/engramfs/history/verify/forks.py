@@ -10,6 +10,7 @@ import msgspec
 
 from engramfs.history import catalog, pending
 from engramfs.history.fork_tree import VersionRows
+from engramfs.history.redaction_rows import redactions
 from engramfs.history.tree import decode_entry
 from engramfs.history.verify.batches import in_batches
 from engramfs.history.verify.contents import Contents, Reference
@@ -86,19 +87,23 @@ class ForkRows:
         except msgspec.MsgspecError as error:
             self._problem(name, f"has an entry that cannot be read ({error})")
             return None
-        for problem in self._problems(reader, parent, name, entry):
+        for problem in self._problems(reader, number, parent, name, entry):
             self._problem(name, problem)
         if entry.kind is Kind.FILE and len(entry.digest) == _DIGEST:
             self._references.append(Reference(number, parent, name, entry.digest, entry.size))
         return entry
 
-    def _problems(self, reader: Reader, parent: int, name: bytes, entry: Entry) -> Iterator[str]:
+    def _problems(
+        self, reader: Reader, number: int | None, parent: int, name: bytes, entry: Entry
+    ) -> Iterator[str]:
+        """Of a row of version `number`, or of `live`."""
         next_node = max(catalog.head(reader, store).next_node for store in (self._fork.id, self._fork.base))
         if name and reader.get(Table.NODES, keys.place(self._fork.id, entry.node, parent, name)) is None:
             yield f"is a name that node {entry.node} does not know of"
         if not entry.node < next_node:
             yield f"has the node id {entry.node}, which was never given out"
-        if entry.kind is Kind.FILE and len(entry.digest) != _DIGEST:
+        is_redacted = number is not None and redactions(reader, self._fork.id, number) and entry.is_redacted
+        if entry.kind is Kind.FILE and len(entry.digest) != _DIGEST and not is_redacted:
             yield "is a file without a digest"
 
     def _problem(self, name: bytes, problem: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from engramfs.history import catalog
-from engramfs.history.redaction import redactions
+from engramfs.history.redaction_rows import redactions
 from engramfs.history.tree import HeadTree, VersionTree, decode_entry, default_root, places
 from engramfs.history.verify.batches import in_batches
 from engramfs.history.verify.contents import Contents, Reference
