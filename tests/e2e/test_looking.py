@@ -19,6 +19,7 @@ from engramfs.history import catalog, commit, edit
 from engramfs.history.repository import Repository
 from engramfs.model.author import SYSTEM
 from engramfs.model.file_edit import Create, Edit, FileEdit, Rename
+from engramfs.model.version import FLAGS
 
 from ..harness.command import Command
 from ..harness.daemon import Daemon, Place
@@ -74,6 +75,26 @@ def test_versions_are_found_by_who_when_what_and_how(shelf: Shelf) -> None:
     assert shelf.numbers("facts/ports.md", "--follow") == [4, 3, 2, 1]
     time_of_3 = ann.daemon.json("log", ann.store, "-n", "3")[-1]["time"]
     assert shelf.numbers("--since", time_of_3, "--author", "bob") == [4]
+
+
+def test_a_flag_that_there_is_not_is_refused_and_an_unknown_author_or_session_is_said(shelf: Shelf) -> None:
+    daemon, store = shelf.ann.daemon, shelf.ann.store
+    refused = daemon.command("log", store, "--flag", "conflict")
+    assert (refused.code, refused.out) == (2, "")
+    for flag in FLAGS:
+        assert flag in refused.err
+        assert daemon.command("log", store, "--flag", flag).code == 0
+    for option, value, said in (
+        ("--author", "carol", f"no version of {store} has an author whose name contains carol"),
+        ("--session", "nowhere", f"no version of {store} is of a session whose id begins with nowhere"),
+    ):
+        empty = daemon.command("log", store, option, value)
+        assert (empty.code, empty.out, said in empty.err) == (0, "", True)
+        as_json = daemon.command("log", store, option, value, "--json")
+        assert (as_json.code, json.loads(as_json.out)) == (0, [])
+        assert said in json.loads(as_json.err)["note"]
+    known = daemon.command("log", store, "--author", "bob", "--since", "2999-01-01")
+    assert (known.code, known.out, known.err) == (0, "", "")
 
 
 def test_a_log_shows_how_much_changed_and_what(shelf: Shelf) -> None:

@@ -1,6 +1,6 @@
 """`engramfs log STORE [PATH]`: the versions of a store, newest first."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from engramfs.cli.invocation import Invocation, pass_invocation
 from engramfs.cli.pager import no_pager, paged
 from engramfs.errors import NotFound, UsageError
 from engramfs.model.names import printable, raw
+from engramfs.model.version import FLAGS
 
 if TYPE_CHECKING:
     from engramfs.cli.version_printing import VersionPrinter
@@ -47,7 +48,7 @@ class _Asked(msgspec.Struct):
 @click.option("--author", metavar="TEXT", help="By authors whose name contains TEXT.")
 @click.option("--session", metavar="ID", help="Of the session whose id begins with ID.")
 @click.option("--by", type=click.Choice(["agent", "person", "system"]), help="By such authors.")
-@click.option("--flag", metavar="F", help="With the flag F: concurrent, recovered, secret …")
+@click.option("--flag", type=click.Choice(FLAGS), metavar="F", help=f"With the flag F: {', '.join(FLAGS)}.")
 @click.option("--since", metavar="TIME", help="Not older than a time, or than a duration such as 2d.")
 @click.option("--path", "only_path", metavar="PATH", help="That changed PATH or something below it.")
 @click.option("--follow", is_flag=True, help="The file at PATH under its earlier names as well.")
@@ -85,7 +86,8 @@ def command(invocation: Invocation, /, reference: str, path: str | None, **optio
                 secrets=asked.flag == hygiene.FLAG,
             )
             if not asked.watch:
-                _print(reader, printer, islice(_found(reader, store, wanted, selection), asked.limit))
+                found = _found(reader, store, wanted, selection, invocation.output.note)
+                _print(reader, printer, islice(found, asked.limit))
         if asked.watch:
             from engramfs.cli.watching import watch
 
@@ -129,9 +131,16 @@ def _check_watchable(wanted: "Reference", selection: "Selection") -> None:
 
 
 def _found(
-    reader: "Reader", store: "Store", wanted: "Reference", selection: "Selection"
+    reader: "Reader",
+    store: "Store",
+    wanted: "Reference",
+    selection: "Selection",
+    note: Callable[[str], None],
 ) -> Iterator["Selected"]:
-    """What is asked for. Raises `NotFound` for a path that nothing ever touched: a mistyped one, mostly."""
+    """What is asked for; when that is nothing, an author or a session that nobody ever was is noted.
+
+    Raises `NotFound` for a path that nothing ever touched: a mistyped one, mostly.
+    """
     from engramfs.history import catalog, log
     from engramfs.history.selection import Selection, select
 
@@ -149,7 +158,23 @@ def _found(
             f"no version{until} of {wanted.store} has {printable(selection.path)}; "
             f"engramfs log {wanted.store} shows what each changed"
         )
+    for unknown in _unknown(reader, store, selection, newest):
+        note(unknown)
     return iter(())
+
+
+def _unknown(reader: "Reader", store: "Store", selection: "Selection", newest: int) -> Iterator[str]:
+    """The conditions that no version at all meets, for people."""
+    from engramfs.history.selection import Selection, select
+
+    alone = {
+        f"has an author whose name contains {selection.author}": Selection(author=selection.author),
+        f"is of a session whose id begins with {selection.session}": Selection(session=selection.session),
+    }
+    for what, condition in alone.items():
+        is_given = condition != Selection()
+        if is_given and not any(True for _ in select(reader, store, condition, newest)):
+            yield f"no version of {store.name} {what}; engramfs show {store.name}@N names both"
 
 
 def _print(reader: "Reader", printer: "VersionPrinter", found: Iterator["Selected"]) -> None:

@@ -8,6 +8,7 @@ import msgspec
 from engramfs.model.author import Author
 from engramfs.model.entry import Kind
 
+FLAGS = ("approved", "concurrent", "recovered", "secret")  # all that a version may have
 PARTIAL = "(partial)"  # marks a version of which retention left only part
 
 
@@ -56,7 +57,7 @@ class Version(msgspec.Struct, frozen=True, array_like=True):
     via: str  # fs, cli, import, restore, seed
     message: str
     change_count: int
-    flags: tuple[str, ...]  # recovered, concurrent, …
+    flags: tuple[str, ...]  # of `FLAGS`
     overwrites: tuple[int, ...]  # with `concurrent`: the versions whose content it overwrote
     changes_digest: bytes
     digest: bytes = b""  # chained: see `chain`
