@@ -9,12 +9,15 @@ import json
 import random
 import subprocess
 import sys
+import time
 import uuid
+from typing import get_args
 
 import pytest
 
 from engramfs.errors import HoldsSecret
 from engramfs.history import hygiene
+from engramfs.history.hygiene.detectors import Alone, kinds_in
 
 
 def made(alphabet: str, length: int) -> str:
@@ -59,6 +62,75 @@ def test_each_kind_is_found_wherever_it_stands(kind: str, shape: str) -> None:
 def test_a_secret_deep_in_a_large_file_is_found_with_its_line() -> None:
     text = "an ordinary line of notes\n" * 20_000 + SECRETS["GitHub Token"] + "\n"
     assert [(found.line, found.kind) for found in hygiene.find(text.encode())] == [(20_001, "GitHub Token")]
+
+
+def a_token_of_json(size: int) -> str:
+    parts = ({"alg": "HS256"}, {"note": "x" * size})
+    return ".".join(
+        base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts
+    )
+
+
+HARD_TO_SEE = {
+    "within a word": ("TOKEN_" + SECRETS["GitHub Token"], "GitHub Token"),
+    "glued to a word": ("key=x" + SECRETS["AWS Access Key"], "AWS Access Key"),
+    "a short one": ("xoxb-" + "1-a", "Slack Token"),
+    "a long one": (a_token_of_json(9000), "JSON Web Token"),
+    "with many slashes": ('aws_key = "' + "abcdefghi/" * 4 + '"', "AWS Access Key"),
+    "behind others of its kind": ("ghp_" * 40 + made(MIXED, 36), "GitHub Token"),
+    "behind much else": ("sk-" * 2000 + " " + SECRETS["Stripe Access Key"], "Stripe Access Key"),
+    "with a letter that folds": ('aw\u017f to\u212aen "' + made(MIXED, 40) + '"', "AWS Access Key"),
+}
+
+
+@pytest.mark.parametrize("how", HARD_TO_SEE)
+def test_one_is_found_however_it_is_written(how: str) -> None:
+    text, kind = HARD_TO_SEE[how]
+    assert kind in [found.kind for found in hygiene.find(text.encode())]
+
+
+BEGINNINGS = """
+    AKIA ASIA ghp_ github_pat_ glpat- glagent- GR1348941 xoxb- XoXp- sk_live_ eyJ sk- AIza SG. npm_
+    pypi-AgEIcHlwaS5vcmc sq0csp- AccountKey= aws AWS aw\u017f pwd to\u212aen T3BlbkFJ PRIVATE KEY ://
+    //r/:_authToken= https://hooks.slack.com/services/T1/B2/ user pw@ 1-a PuTTY-User-Key-File-2
+    : = " ' / + - _ . \\ @ é 中文
+"""
+PIECES = [
+    *SECRETS.values(),
+    *BEGINNINGS.split(),
+    *(made(alphabet, size) for alphabet in (MIXED, UPPER + DIGITS, LOWER) for size in (16, 20, 36, 40, 80)),
+    *(a_token_of_json(size) for size in (1, 50, 3000)),
+    *("", " ", "\n", "\t", "\r", "\u2028", "x" * 2500),
+]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_the_library_finds_in_any_line_is_found(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(40):
+        text = "".join(chance.choices(PIECES, k=chance.randint(1, 25)))
+        found = {(each.line, each.kind) for each in hygiene.find(text.encode())}
+        assert found >= said_by_the_library(text), text
+
+
+def said_by_the_library(text: str) -> set[tuple[int, str]]:
+    """What all detectors say of whole lines."""
+    detectors: list[Alone | None] = [None, *get_args(Alone)]
+    return {
+        (number, kind)
+        for number, line in enumerate(text.split("\n"), 1)
+        for detector in detectors
+        for kind in kinds_in(line, detector)
+    }
+
+
+@pytest.mark.parametrize(
+    "piece", ["://a:b@", "eyJ", "eyJ.", "sk-", "awskey", "xox-", "AKIA", "T3BlbkFJ//", "\u017f "]
+)
+def test_no_line_takes_long_to_look_at(piece: str) -> None:
+    begun = time.process_time()
+    hygiene.find((piece * 60_000)[:60_000].encode())
+    assert time.process_time() - begun < 1
 
 
 ORDINARY = {

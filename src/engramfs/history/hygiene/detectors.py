@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 from engramfs.errors import Unavailable
 
@@ -27,6 +27,9 @@ _FURTHER = {  # kinds that the library does not know
     "Google API Key": re.compile(r"AIza[0-9A-Za-z_-]{35}(?![0-9A-Za-z_-])"),
     "AWS Secret Key": re.compile(r"(?i:aws_secret_access_key)\s*[=:]\s*[0-9a-zA-Z/+]{40}(?![0-9a-zA-Z/+=])"),
 }
+# Of the library's, those that are asked alone: most take time with the square of a line.
+Alone = Literal["Basic Auth Credentials", "JSON Web Token", "NPM tokens", "OpenAI Token", "Private Key"]
+_ALONE = frozenset(get_args(Alone))
 _PLACEHOLDER = re.compile(
     r"[<{$%\[].*|\W+|(.)\1*|(?:your|my|the|some|example)?[-_]?(?:pass(?:word|wd|phrase)?|pwd?|secret|token)",
     re.IGNORECASE,
@@ -83,11 +86,17 @@ def _plugins() -> "tuple[BasePlugin, ...]":
     )
 
 
-def kinds_in(line: str) -> Iterator[str]:
-    """The kinds of secrets in a line. Raises `ImportError` without the library."""
+def kinds_in(line: str, alone: Alone | None = None) -> Iterator[str]:
+    """The kinds of secrets in a line: of one detector, or of all that are not asked alone.
+
+    Raises `ImportError` without the library.
+    """
     for plugin in _plugins():
-        if any(not _PLACEHOLDER.fullmatch(secret) for secret in plugin.analyze_string(line)):
+        is_asked = plugin.secret_type == alone if alone else plugin.secret_type not in _ALONE
+        if is_asked and any(not _PLACEHOLDER.fullmatch(secret) for secret in plugin.analyze_string(line)):
             yield plugin.secret_type
+    if alone:
+        return
     for kind, pattern in _FURTHER.items():
         if pattern.search(line):
             yield kind

@@ -11,8 +11,8 @@ import msgspec
 
 from engramfs.errors import Corrupt, Redacted
 from engramfs.history import log
-from engramfs.history.hygiene.candidates import candidates
-from engramfs.history.hygiene.detectors import is_available, kinds_in
+from engramfs.history.hygiene.candidates import candidates, spans
+from engramfs.history.hygiene.detectors import Alone, is_available, kinds_in
 from engramfs.model.entry import EMPTY_DIGEST, Kind
 from engramfs.model.names import printable
 from engramfs.model.store import Store
@@ -24,7 +24,8 @@ FLAG = "secret"
 LOOKED_AT = blobs.PART  # bytes of one content
 _OF_A_VERSION = 64 << 20  # bytes of all contents of one version
 _BINARY = 8192  # bytes; what has a NUL in the first of them is no text
-_BEFORE, _AFTER = 200, 2000  # bytes around a candidate that are shown to the detectors, of its line
+_SHOWN = 2000  # bytes of its line that are shown to the detectors from a candidate on
+_MATCHED = 1100  # bytes: none of them has to see more to match
 _BETWEEN_PAUSES, _PAUSE = 64 << 10, 20e-6  # bytes, seconds
 
 
@@ -48,18 +49,32 @@ def find(content: bytes) -> list[Found]:
     if not is_available():
         return []
     text = content[:LOOKED_AT]
-    places = candidates(text)
-    if not places or text.find(b"\0", 0, _BINARY) >= 0:
+    if text.find(b"\0", 0, _BINARY) >= 0:
         return []
     found: set[tuple[int, str]] = set()
-    for at in places:
-        start = max(text.rfind(b"\n", 0, at) + 1, at - _BEFORE)
-        end = text.find(b"\n", at, at + _AFTER)
-        line = text[start : end if end >= 0 else at + _AFTER].decode("utf-8", "replace")
-        if kinds := list(kinds_in(line)):
-            number = text.count(b"\n", 0, at) + 1
+    for start, end, detector in _shown(text):
+        if kinds := list(kinds_in(text[start:end].decode("utf-8", "replace"), detector)):
+            number = text.count(b"\n", 0, start) + 1
             found.update((number, kind) for kind in kinds)
     return [Found(*each) for each in sorted(found)]
+
+
+def _shown(text: bytes) -> Iterator[tuple[int, int, Alone | None]]:
+    """Parts of lines, and the detector that is shown them; None for all that are not shown their own."""
+    for span in spans(text):
+        yield span.start, _in_line(text, *span[:2]), span.detector
+    seen = 0  # by all
+    for at in sorted(candidates(text)):
+        if at + _MATCHED > seen:
+            end = _in_line(text, at, at + _SHOWN)
+            yield at, end, None
+            seen = end if end == at + _SHOWN else end + _MATCHED
+
+
+def _in_line(text: bytes, start: int, end: int) -> int:
+    """`end`, or where the line ends before."""
+    newline = text.find(b"\n", start, end)
+    return newline if newline >= 0 else min(end, len(text))
 
 
 def files_with_secrets(
