@@ -92,6 +92,9 @@ def test_commits_are_imported_while_a_daemon_serves_the_store(place: Place) -> N
         git(directory, *identity, "commit", "-q", "-m", f"number {number}")
     done = place.daemon.json("import", "--git", str(directory), place.store)
     assert done == {"versions": 3, "version": 3, "skipped": []}
+    with Repository.open(place.daemon.state) as repository, repository.engine.reading() as reader:
+        next_node = catalog.head(reader, catalog.named(reader, place.store).id).next_node
+    assert next_node < 1000, "the ids of a store, which are many but not without end, are not used up"
     assert place.read("file") == b"2"
     assert place.read("f1") == (directory / "f1").read_bytes()
     assert place.read(".versions/1/file") == b"0"

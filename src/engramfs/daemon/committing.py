@@ -100,15 +100,20 @@ class Committer:
                 live.absorb(planned, version)
         return _version_document(version, planned)
 
-    async def at_once(self, store: Store, plan: Callable[[Writer], Commit]) -> dict[str, Any] | None:
-        """Plan and commit in one write transaction. Returns the version's document, None for no change."""
+    async def at_once(
+        self, store: Store, plan: Callable[[Writer], Commit], nodes: int = NODES
+    ) -> dict[str, Any] | None:
+        """Plan and commit in one write transaction, with room for so many new nodes.
+
+        Returns the version's document, None for no change.
+        """
 
         def body(writer: Writer, room: Room) -> _Planned:
             catalog.set_aside(writer, store.id, room.first_node)
             planned = plan(writer)
             return _Planned(planned, commit.apply(writer, planned))
 
-        done = await self.held_still(store, NODES, body)
+        done = await self.held_still(store, nodes, body)
         return _version_document(done.version, done.commit)
 
     async def held_still(

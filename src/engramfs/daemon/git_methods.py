@@ -68,7 +68,7 @@ class GitMethods:
             def plan(writer: Writer, store: Store = store, commit: GitCommit = commit) -> Commit:
                 return run.plan(writer, store, commit, time.time_ns())
 
-            document = await self._committer.at_once(store, plan)
+            document = await self._committer.at_once(store, plan, run.nodes_needed())
             run.done(document["number"] if document is not None else None)
             made += document is not None
             done += 1

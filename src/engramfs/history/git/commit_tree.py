@@ -71,6 +71,16 @@ class CommitTree:
             if path:
                 yield path, self._at(path, now)
 
+    @property
+    def touched_count(self) -> int:
+        """How many paths may have changed since `take_up`."""
+        return len(self._touched)
+
+    @property
+    def count(self) -> int:
+        """How many files and directories there are."""
+        return len(self._files) + len(self._inside)
+
     def take_up(self) -> None:
         """What is here is known now."""
         self._touched.clear()

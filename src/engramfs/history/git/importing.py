@@ -185,6 +185,10 @@ class GitImport:
         author = Author("person", actor=visible(name))
         return grafted.commit(store, author, "import", now, _message(commit, self._who))
 
+    def nodes_needed(self) -> int:
+        """How many new nodes the version of the last commit may have."""
+        return self._tree.touched_count if self._in_step and not self._over else self._tree.count
+
     def done(self, number: int | None) -> None:
         """A commit became the version `number`; None: nothing changed."""
         if number is not None:
