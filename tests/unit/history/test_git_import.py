@@ -4,18 +4,20 @@ import io
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from engramfs.errors import Conflict, EngramError, FileTooLarge, NotFound, Unavailable
-from engramfs.history import log
+from engramfs.history import catalog, log
 from engramfs.history.git.exporting import export
 from engramfs.history.git.importing import GitImport
 from engramfs.history.git.source import Source
 from engramfs.history.repository import Repository
 from engramfs.model.author import Author
-from engramfs.model.entry import Kind
+from engramfs.model.entry import ROOT_NODE, Kind
 from engramfs.model.store import Limits
-from engramfs.storage import blobs
+from engramfs.storage import blobs, keys
+from engramfs.storage.protocol import Table, Writer
 
 from .conftest import SECOND, Book, Shelf
 from .git_work import ROOT, Importing, Work, round_trip
@@ -111,6 +113,23 @@ def test_what_others_wrote_since_is_undone_only_when_that_is_meant(importing: Im
     importing(over=True)
     assert importing.files() == {b"a": b"1", b"b": b"2"}
     assert importing.files(2)[b"mine"] == b"agent"
+
+
+def test_over_what_retention_left_of_the_last_import_it_begins_anew(importing: Importing) -> None:
+    importing.work.commit(a=b"1", b=b"old")
+    importing()
+    book = importing.book
+    book.write(b=b"2", mine=b"agent")
+
+    def keep_the_head(writer: Writer) -> None:
+        head = msgspec.structs.replace(catalog.head(writer, book.store.id), oldest=2)
+        catalog.put_head(writer, book.store.id, head)
+        writer.delete(Table.HISTORY, keys.history(book.store.id, ROOT_NODE, b"b", 1))
+
+    book.repository.transact(keep_the_head)
+    importing.work.commit(c=b"3")
+    importing(over=True)
+    assert importing.files() == {b"a": b"1", b"b": b"old", b"c": b"3"}
 
 
 def test_what_others_write_meanwhile_ends_the_import(importing: Importing) -> None:

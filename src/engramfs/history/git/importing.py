@@ -21,6 +21,7 @@ from engramfs.history.git.fast_export import GitCommit, Written, commits
 from engramfs.history.git.message import parse
 from engramfs.history.graft import graft
 from engramfs.history.imported import COMMIT, commit_of, with_source
+from engramfs.history.kept import is_partial
 from engramfs.history.plain_directory import RESERVED
 from engramfs.history.replacing import replacing
 from engramfs.history.repository import Repository
@@ -64,6 +65,8 @@ def where_to_go_on(reader: Reader, store: Store, known: Collection[str], *, over
     """
     last = last_imported(reader, store, known)
     head = catalog.head(reader, store.id).number
+    if over and last is not None and is_partial(reader, store, last.number):
+        return None  # what its tree was is not known any more
     if over or head == (last.number if last is not None else 0):
         return last
     newest = log.version(reader, store, head)
