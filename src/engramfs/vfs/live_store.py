@@ -173,7 +173,9 @@ class LiveStore:
 
     def keep_if_open(self, node: Node, remover: int) -> None:
         """A file that may be open in some view, and lost its last name to the view `remover`, lives on."""
-        if not node.places and any(each.may_be_open(node.id) for each in self.views):
+        if node.places:
+            self.orphans.drop(node.id)  # it has a name again
+        elif any(each.may_be_open(node.id) for each in self.views):
             self.orphans.keep(node.entry, node.content, born=node.born)
             self.removed_by[node.id] = remover
 

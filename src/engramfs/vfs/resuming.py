@@ -68,6 +68,7 @@ def _replay(filesystem: Filesystem, record: Record, answered: int, caller: int) 
 def _adopt_orphan(filesystem: Filesystem, orphan: orphans.Orphan) -> None:
     store = filesystem.store_numbered(orphan.store)
     store.orphans.adopt(orphan.entry.node)
+    store.tree.load(orphan.entry.node)
     if orphan.entry.node not in store.tree.nodes:
         node = store.tree.nodes[orphan.entry.node] = Node(orphan.entry, born=orphan.born)
         node.content = orphan.content
