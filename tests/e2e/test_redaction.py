@@ -2,6 +2,7 @@
 
 import errno
 import os
+from pathlib import Path
 
 import pytest
 
@@ -178,3 +179,10 @@ def test_with_everything_below_it_and_the_message_nothing_is_left(place: Place) 
     usage = place.daemon.command("redact", place.store, "1", "--reason", "a secret")
     assert (usage.code, "N PATH, or N --message" in usage.err) == (2, True)
     place.daemon.check_soundness(place.store)
+    place.daemon.ok("gc")
+    assert [
+        name
+        for above, _, names in os.walk(place.daemon.state)
+        for name in names
+        if b"hunter2" in Path(above, name).read_bytes()
+    ] == []

@@ -20,8 +20,8 @@ def command(invocation: Invocation, actor: str, tenant: str | None, yes: bool) -
     """Delete every store that is the memory of ACTOR, with all versions.
 
     What ACTOR wrote into other stores, or what these have of ACTOR's memory, stays: the redactions that it
-    takes to remove it are printed, as comments those that have to wait for a newer version. Without --yes
-    nothing is deleted. The bytes leave the disk with the next engramfs gc.
+    takes to remove it are printed, as comments those that wait for a newer version or a decision. Without
+    --yes nothing is deleted. The bytes leave the disk with the next engramfs gc.
     """
     params: dict[str, Any] = {"actor": actor, "tenant": tenant, "delete": yes}
 
@@ -53,8 +53,11 @@ def _print_trace(output: Output, trace: dict[str, Any], why: str) -> None:
     if trace["at_head"]:
         first = "the head has it, so change or remove it first, and then:"
         output.line((why, "bright_black"), (first, "yellow"), f"{trace['command']}")
+    elif trace["waits"]:
+        first = "it waits for a decision, so reject it first, and then:"
+        output.line((why, "bright_black"), (first, "yellow"), f"{trace['command']}")
     elif trace["lost"]:
-        where = f"{trace['store']}@{trace['number']}"
+        where = f"{trace['store']}{' pending ' if trace['pending'] else '@'}{trace['number']}"
         output.line((why, "bright_black"), f"{where}:{trace['path']}", ("which is not found there", "yellow"))
     else:
         output.line(trace["command"], (why, "bright_black"))

@@ -96,8 +96,10 @@ def look(repository: Repository, request: ForgetRequest) -> Document:
 
 
 def command(trace: Trace) -> str | None:
-    """What takes it out, once it is not at the head any more."""
+    """What takes it out, once it is not at the head any more, and was decided on."""
     if trace.lost:
         return None
-    words = ["engramfs", "redact", trace.store, str(trace.number), trace.path, "--reason", "forgotten"]
-    return shlex.join(words)
+    words = ["engramfs", "redact", trace.store, str(trace.number)]
+    words += ["--message"] if trace.message else [trace.path]
+    words += ["--pending"] if trace.pending else []
+    return shlex.join([*words, "--reason", "forgotten"])

@@ -4,6 +4,8 @@ What waits is rejected first, and redacted then. What was approved is in the sto
 redacted there by itself. While its session still sees it, because a later change builds on it, it is refused.
 """
 
+from typing import Literal
+
 import msgspec
 
 from engramfs.errors import NotFound, Refused
@@ -53,6 +55,17 @@ def redact_pending(
         return _carry_out(writer, fork, span, path, redaction)
 
     return repository.transact(body)
+
+
+def redactable(reader: Reader, store: Store, number: int, path: bytes) -> Literal["now", "waits", "lost"]:
+    """Whether `redact_pending` would take it out, or has to wait for a decision, or does not find it."""
+    try:
+        _span(reader, store, number, path)
+    except Refused:
+        return "waits"
+    except NotFound:
+        return "lost"
+    return "now"
 
 
 def _plan_everywhere(repository: Repository, name: str, number: int, path: bytes) -> Plan:

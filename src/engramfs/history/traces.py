@@ -9,14 +9,15 @@ from itertools import islice
 import msgspec
 
 from engramfs.errors import NotFound
-from engramfs.history import catalog, log
+from engramfs.history import catalog, log, pending
 from engramfs.history.collection.marking import named
+from engramfs.history.imported import text_of
+from engramfs.history.pending_redaction import redactable
 from engramfs.history.redaction_target import target
-from engramfs.model.author import Author
 from engramfs.model.entry import EMPTY_DIGEST, Kind
 from engramfs.model.names import printable
 from engramfs.model.store import Store
-from engramfs.model.version import Change, ChangeKind
+from engramfs.model.version import Change, ChangeKind, Version
 from engramfs.storage import keys
 from engramfs.storage.protocol import Engine, Reader, Table
 
@@ -25,10 +26,10 @@ _AT_ONCE = 2000  # versions in one read transaction
 
 
 class Trace(msgspec.Struct, frozen=True):
-    """A content that a version of another store brought; `at_head` if it is still there.
+    """A content that a version of another store, or what was pending for it, brought; or a `message` of one.
 
-    It can be redacted by that path, when it is not at the head any more; unless it is `lost`: the version
-    says so, and nothing of it can be found there.
+    It can be redacted when it is neither at the head any more nor `waits` for a decision; unless it is
+    `lost`: the version says so, and nothing of it can be found there.
     """
 
     store: str
@@ -37,6 +38,36 @@ class Trace(msgspec.Struct, frozen=True):
     why: str  # `wrote it`, or `has it in their own memory`
     at_head: bool
     lost: bool = False
+    pending: bool = False  # `number` is that of what was pending
+    waits: bool = False
+    message: bool = False
+
+
+class _Whose(msgspec.Struct, frozen=True):
+    """What is an actor's: what they wrote, and the contents `theirs`."""
+
+    actor: str
+    tenant: str | None
+    theirs: set[bytes]
+
+    def wrote(self, version: Version) -> bool:
+        author = version.author
+        return author.kind == "agent" and author.actor == self.actor and author.tenant == self.tenant
+
+    def traced(self, reader: Reader, store: int, version: Version) -> Iterator[Change]:
+        """The changes of a version that brought something of the actor's."""
+        for change in log.changes(reader, store, version.number):
+            if _brings_content(change) and (self.wrote(version) or change.digest in self.theirs):
+                yield change
+
+    def said(self, version: Version) -> bool:
+        """Whether the version has a message of the actor's: an approval alone says who approved it."""
+        text = text_of(version)
+        is_own = version.via != "approval" or " (pending " in text
+        return bool(text) and is_own and self.wrote(version)
+
+    def why(self, version: Version) -> str:
+        return "wrote it" if self.wrote(version) else "has it in their own memory"
 
 
 def stores_of(reader: Reader, actor: str, tenant: str | None) -> list[Store]:
@@ -50,8 +81,13 @@ def traces(engine: Engine, own: list[Store], actor: str, tenant: str | None) -> 
     theirs = _contents(engine, {store.id for store in own}) - _seeded(engine, own)
     with engine.reading() as reader:
         others = [store for store in catalog.every(reader) if store not in own]
+    whose = _Whose(actor, tenant, theirs)
     for store in others:
-        yield from _in_store(engine, store, theirs, actor, tenant)
+        yield from _in_store(engine, store, whose)
+        with engine.reading() as reader:
+            forks = list(catalog.forks(reader, store.id))
+        for fork in forks:
+            yield from _in_fork(engine, store, fork, whose)
 
 
 def _contents(engine: Engine, stores: set[int]) -> set[bytes]:
@@ -71,27 +107,41 @@ def _seeded(engine: Engine, stores: list[Store]) -> set[bytes]:
     return found
 
 
-def _in_store(
-    engine: Engine, store: Store, theirs: set[bytes], actor: str, tenant: str | None
-) -> Iterator[Trace]:
-    start, stop = keys.version(store.id, 0), keys.version(store.id + 1, 0)
+def _in_store(engine: Engine, store: Store, whose: _Whose) -> Iterator[Trace]:
     seen: set[_Place] = set()
+    for reader, version in _versions(engine, store):
+        number, why = version.number, whose.why(version)
+        for change in whose.traced(reader, store.id, version):
+            yield from _traced(reader, store, number, change, seen, why)
+        if whose.said(version):
+            yield Trace(store.name, number, "", why, at_head=False, message=True)
+
+
+def _in_fork(engine: Engine, store: Store, fork: Store, whose: _Whose) -> Iterator[Trace]:
+    for reader, version in _versions(engine, fork):
+        offered, why = pending.of_version(reader, fork, version.number), whose.why(version)
+        if offered is None:
+            continue
+        number = offered.number
+        for change in whose.traced(reader, fork.id, version):
+            state = redactable(reader, store, number, change.path)
+            path, lost, waits = printable(change.path), state == "lost", state == "waits"
+            yield Trace(store.name, number, path, why, at_head=False, lost=lost, pending=True, waits=waits)
+        if whose.said(version):
+            yield Trace(store.name, number, "", why, at_head=False, pending=True, message=True)
+
+
+def _versions(engine: Engine, store: Store) -> Iterator[tuple[Reader, Version]]:
+    """Each version of a store or fork, oldest first, with a transaction to look at it."""
+    start, stop = keys.version(store.id, 0), keys.version(store.id + 1, 0)
     while True:
         with engine.reading() as reader:
             rows = list(islice(reader.scan(Table.VERSIONS, start, stop), _AT_ONCE))
             for _, value in rows:
-                version = log.decode_version(value)
-                wrote = _is_by(version.author, actor, tenant)
-                for change in log.changes(reader, store.id, version.number):
-                    if _brings_content(change) and (wrote or change.digest in theirs):
-                        yield from _traced(reader, store, version.number, change, seen, wrote=wrote)
+                yield reader, log.decode_version(value)
         if len(rows) < _AT_ONCE:
             return
         start = rows[-1][0] + b"\0"
-
-
-def _is_by(author: Author, actor: str, tenant: str | None) -> bool:
-    return author.kind == "agent" and author.actor == actor and author.tenant == tenant
 
 
 def _brings_content(change: Change) -> bool:
@@ -104,10 +154,9 @@ def _brings_content(change: Change) -> bool:
 
 
 def _traced(
-    reader: Reader, store: Store, number: int, change: Change, seen: set[_Place], *, wrote: bool
+    reader: Reader, store: Store, number: int, change: Change, seen: set[_Place], why: str
 ) -> Iterator[Trace]:
     """The trace, unless the redaction of one that was seen takes it out too."""
-    why = "wrote it" if wrote else "has it in their own memory"
     path = printable(change.path)
     try:
         aim = target(reader, store, number, change.path)
