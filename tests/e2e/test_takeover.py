@@ -39,7 +39,7 @@ def kill_often(daemon: Daemon, place: Place, times: int) -> float:
     """Kill the worker again and again; the longest wait of a call made right after, in seconds."""
     longest = 0.0
     for number in range(times):
-        time.sleep(random.uniform(0.3, 1.0))
+        time.sleep(random.choice([0.0, random.uniform(0.3, 1.0)]))
         daemon.kill_worker()
         began = time.monotonic()
         assert not daemon.inside.call("os.path.exists", place.path(f"missing {number}"))
