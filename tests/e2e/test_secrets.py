@@ -7,6 +7,7 @@ import pytest
 from engramfs.errors import HoldsSecret
 
 from ..harness.command import Command
+from ..harness.daemon import eventually
 from .session import Session
 
 TOKEN = "ghp_" + "Q7w2E9r4T6" * 3 + "abcdef"
@@ -79,6 +80,30 @@ def test_a_store_that_refuses_answers_close_with_eperm_and_a_tool_with_an_error(
     daemon.ok("store", "set", store, "--secrets", "flag")
     daemon.inside.call("write", f"{place}/deploy.md", NOTE.encode())
     assert daemon.log(store)[-1]["flags"] == ["secret"]
+
+
+WRITERS = {
+    "a shell": f"echo 'use {TOKEN}' > new.md",
+    "dd": f"! printf 'use {TOKEN}' | dd of=new.md status=none",
+    "an editor": f"! (printf 'use {TOKEN}' | dd of=new.md status=none && mv new.md deploy.md)",
+}
+
+
+@pytest.mark.parametrize("who", WRITERS)
+def test_a_new_file_of_which_all_was_refused_is_neither_there_nor_in_the_log(
+    session: Session, store: str, who: str
+) -> None:
+    daemon, place = session.daemon, f"{session.root}/mnt/memory/state"
+    daemon.inside.call("write", f"{place}/deploy.md", b"ask Ann\n")
+    daemon.ok("store", "set", store, "--secrets", "refuse")
+    daemon.inside.shell(WRITERS[who], cwd=place)
+    eventually(lambda: daemon.inside.call("names", place) == ["deploy.md"])
+    assert not daemon.inside.call("os.path.exists", f"{place}/new.md")
+    assert daemon.inside.call("read", f"{place}/deploy.md") == b"ask Ann\n"
+    paths = [change["path"] for version in daemon.log(store) for change in version["changes"]]
+    assert paths == ["deploy.md"]
+    status = daemon.inside.call("read", f"{place}/.versions/status").decode()
+    assert "refused to write new.md: line 1 looks like a secret (GitHub Token)" in status
 
 
 def test_what_is_imported_or_restored_is_flagged_and_what_is_redacted_is_told_no_more(

@@ -119,3 +119,66 @@ async def test_without_the_library_a_store_that_refuses_takes_nothing_and_says_w
     ann = machine.writes("ann", REFUSES)
     with pytest.raises(HoldsSecret, match=r"pip install 'engramfs\[secrets\]'"):
         await ann.save("note.md", b"an ordinary note\n")
+
+
+@pytest.mark.parametrize("content", [NOTE, LARGE], ids=["small", "large"])
+async def test_a_new_file_of_which_all_was_refused_is_in_no_version_and_goes_when_it_is_closed(
+    machine: Machine, content: bytes
+) -> None:
+    machine.create_store(REFUSES, secrets="refuse")
+    ann, bob = machine.writes("ann", REFUSES), machine.reads(REFUSES)
+    with pytest.raises(HoldsSecret):
+        await ann.save("deploy.md", content)
+    assert ann.list() == bob.list() == []
+    assert (ann.view.inode(1), b"deploy.md") in machine.invalidator.entries, "the kernel is told"
+    await machine.seal()
+    assert machine.versions(REFUSES) == []
+    await ann.save("deploy.md", b"ask Ann\n")
+    await machine.seal()
+    assert [version.changes for version in machine.versions(REFUSES)] == [["created deploy.md"]]
+
+
+async def test_a_new_file_that_a_duplicate_had_closed_while_it_was_empty_goes_too(machine: Machine) -> None:
+    machine.create_store(REFUSES, secrets="refuse")
+    ann = machine.writes("ann", REFUSES)
+    opened = ann.create("deploy.md")
+    await opened.close_duplicate()  # as a shell does it before what it runs writes
+    await opened.write(NOTE)
+    with pytest.raises(HoldsSecret):
+        await opened.close()
+    await machine.seal()
+    assert (ann.list(), machine.versions(REFUSES)) == ([], [])
+
+
+async def test_a_new_file_stays_when_something_else_was_closed_in_it(machine: Machine) -> None:
+    machine.create_store(REFUSES, secrets="refuse")
+    ann = machine.writes("ann", REFUSES)
+    before, after = ann.create("before"), ann.create("after")
+    await before.write(b"ask Ann\n")
+    await before.close_duplicate()
+    await before.write(NOTE)
+    with pytest.raises(HoldsSecret):
+        await before.close()
+    await after.write(NOTE)
+    with pytest.raises(HoldsSecret):
+        await after.close_duplicate()
+    await after.truncate(0)
+    await after.write(b"ask Ann\n")
+    await after.close()
+    await machine.seal()
+    assert machine.tree(store=REFUSES) == {"before": b"ask Ann\n", "after": b"ask Ann\n"}
+
+
+async def test_what_was_renamed_over_another_file_before_it_was_refused_does_not_take_its_name_along(
+    machine: Machine,
+) -> None:
+    machine.create_store(REFUSES, secrets="refuse")
+    ann = machine.writes("ann", REFUSES)
+    await ann.save("deploy.md", b"ask Ann\n")
+    opened = ann.create("deploy.md.new")
+    await opened.write(NOTE)
+    ann.rename("deploy.md.new", "deploy.md")
+    with pytest.raises(HoldsSecret):
+        await opened.close()
+    await machine.seal()
+    assert machine.tree(store=REFUSES) == {"deploy.md": b""}

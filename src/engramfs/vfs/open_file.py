@@ -2,16 +2,21 @@
 
 import trio
 
-from engramfs.vfs.node import Node
+from engramfs.vfs.node import Node, Place
 from engramfs.vfs.spool import Spool
 
 
 class OpenFile:
-    """`writers` descriptors are open for writing; `spool` exists from the first write on."""
+    """`writers` descriptors are open for writing; `spool` exists from the first write on.
+
+    `created_as` has the names of a file that was created by its opening.
+    """
 
     def __init__(self, node: Node) -> None:
         self.node = node
         self.opened_digest = node.entry.digest  # the content that the last opening, or record, saw
+        self.created_as: tuple[Place, ...] = ()
+        self.is_refused = False  # what was closed last is not to become the file
         self.writers = 0
         self.spool: Spool | None = None
         self.frozen: trio.Event | None = None  # set when a large content has been recorded

@@ -160,7 +160,7 @@ class Recorder:
         self._view.check_open()
         node, spool = file.node, file.spool
         if spool is None or not spool.dirty:
-            if not node.born and node.places:
+            if not node.born and node.places and not file.is_refused:
                 self._record(node.entry, node.content)
             return
         if not node.places:
@@ -178,7 +178,10 @@ class Recorder:
     async def record_last(self, file: OpenFile) -> None:
         """The last descriptor goes: an mmap may have written after its close. Raises as `record` does."""
         try:
-            await self.record(file)
+            try:
+                await self.record(file)
+            finally:
+                self._secrets.take_back(file)
         except HeldStill:  # it is not gone yet: this is asked for again
             file.writers += 1
             raise
@@ -250,6 +253,7 @@ class Recorder:
         self._record(changed, content, overwrites)
         spool.recorded(digest)
         file.opened_digest = digest
+        file.is_refused = False
         self._store.dirty.discard(spool)
 
     def _overwritten(self, file: OpenFile, spool: Spool, digest: bytes, content: bytes | None) -> Cut | None:

@@ -1,14 +1,19 @@
 """What looks like a secret does not become the file, where the store refuses that: nothing of it is kept.
 
-Neither the log nor the journal gets it, nor a pending version. The file is what it was before.
+Neither the log nor the journal gets it, nor a pending version. The file is what it was before: one that was
+created by the opening that wrote it, and that nothing else became of, is no more once it is closed. It stays
+where it was renamed meanwhile, since another file may have been replaced by it.
 """
 
+import time
 from typing import TYPE_CHECKING
 
 import trio
 
 from engramfs.history import hygiene
+from engramfs.model.entry import EMPTY_DIGEST
 from engramfs.model.names import printable
+from engramfs.model.operation import Unlink, Update
 from engramfs.vfs.fork import Fork
 from engramfs.vfs.open_file import OpenFile
 from engramfs.vfs.spool import Spool
@@ -41,6 +46,20 @@ class RefusedSecrets:
             objection = await trio.to_thread.run_sync(hygiene.objection, beginning)
             self._refuse_if(objection, file, spool)
 
+    def take_back(self, file: OpenFile) -> None:
+        """Nobody has `file` open any more: if all that was to be in it was refused, its name goes."""
+        node = file.node
+        if not file.is_refused:
+            return
+        if node.entry.digest == EMPTY_DIGEST and node.places == file.created_as:
+            for place in node.places:
+                unlinked = Unlink(place.parent, place.name, time.time_ns())
+                self._store.record(self._view.number, self._view.author, unlinked)
+                self._view.changed(unlinked)  # the kernel knows nothing of it
+        elif node.places and not node.born:
+            stays = Update(node.entry)
+            self._store.record(self._view.number, self._view.author, stays, content=node.content, closed=True)
+
     def _refuse_if(self, objection: hygiene.Objection | None, file: OpenFile, spool: Spool) -> None:
         if objection is None:
             return
@@ -48,5 +67,6 @@ class RefusedSecrets:
         self._store.remember(error.message)
         self._store.dirty.discard(spool)
         spool.refuse()
+        file.is_refused = True
         self._view.pages_are_void(file.node.id)
         raise error

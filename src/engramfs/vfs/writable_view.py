@@ -109,7 +109,7 @@ class WritableView(LiveView):
         if not write:
             return self.make_file(parent, name, mode)
         node = self._make(parent, name, Kind.FILE, mode, closed=False)
-        self._opened(node)
+        self._opened(node).created_as = node.places
         return self.show(node)
 
     def make_file(self, parent: int, name: bytes, mode: int) -> Attributes:
