@@ -41,6 +41,16 @@ async def test_a_temporary_that_was_sealed_before_the_rename_is_still_a_change_o
     assert machine.changes()[1:] == [["created notes.new"], ["modified notes", "deleted notes.new"]]
 
 
+async def test_a_file_that_is_renamed_and_saved_anew_in_one_batch_is_renamed(
+    machine: Machine, ann: Program
+) -> None:
+    ann.rename("notes", "better")
+    await ann.save_atomically("better", b"two\n", ".tmp-1")
+    await machine.seal()
+    assert machine.changes()[1:] == [["renamed notes -> better"]]
+    assert machine.tree() == {"better": b"two\n"}
+
+
 async def test_vim_with_a_backup_that_it_removes(machine: Machine, ann: Program) -> None:
     swap = ann.create(".notes.swp")
     await swap.write(b"b0VIM")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from engramfs.model.entry import Entry
+from engramfs.model.entry import Entry, Kind
 from engramfs.model.version import Change, ChangeKind
 
 Name = tuple[int, bytes]  # (parent node id, name)
@@ -38,12 +38,15 @@ def changes_of(pairs: Sequence[Pair], path: Callable[[Name], bytes]) -> list[Cha
         for pair in pairs
         if pair.old is not None and (pair.new is None or pair.new.node != pair.old.node)
     }
+    saved_elsewhere = _saved_elsewhere(pairs, moved_away)
     changes: list[Change] = []
     explained: set[Name] = set()
     for pair in pairs:
         if pair.new is None or not pair.is_change:
             continue
         source = moved_away.get(pair.new.node)
+        if source is None and pair.old is None:
+            source = saved_elsewhere.get(pair.new.origin)
         same_file = pair.old is not None and pair.old.origin == pair.new.origin
         if source is not None and not same_file and source != pair.name:
             explained.add(source)
@@ -60,6 +63,20 @@ def changes_of(pairs: Sequence[Pair], path: Callable[[Name], bytes]) -> list[Cha
         if pair.old is not None and pair.new is None and pair.name not in explained
     )
     return changes
+
+
+def _saved_elsewhere(pairs: Sequence[Pair], moved_away: dict[int, Name]) -> dict[int, Name]:
+    """Where files were that went, by their origin: one that comes was saved anew, and then renamed."""
+    by_node = {moved_away.get(pair.new.node) for pair in pairs if pair.new is not None}
+    return {
+        pair.old.origin: pair.name
+        for pair in pairs
+        if pair.old is not None
+        and pair.new is None
+        and pair.old.kind is Kind.FILE
+        and pair.old.origin
+        and pair.name not in by_node
+    }
 
 
 def change_of(

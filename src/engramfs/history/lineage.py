@@ -11,11 +11,12 @@ from collections.abc import Iterator
 import msgspec
 
 from engramfs.errors import NotFound
-from engramfs.history.log import numbers_touching
+from engramfs.history.log import changes, numbers_touching
 from engramfs.history.tree import VersionTree, decode_entry, places, resolve
 from engramfs.model.entry import ROOT_NODE, Entry, Kind
 from engramfs.model.names import printable
 from engramfs.model.store import Store
+from engramfs.model.version import ChangeKind
 from engramfs.storage import keys
 from engramfs.storage.protocol import Reader, Table
 
@@ -136,10 +137,24 @@ class _Lineage:
             return file.parent, file.name, number - 1
         for parent, name, _ in places(self._reader, self._store.id, tree, entry.node):
             return parent, name, number - 1
+        for path in self._went(entry, number):
+            above, name = resolve(tree, path.rpartition(b"/")[0]), path.rpartition(b"/")[2]
+            gone = tree.lookup(above.node, name) if above is not None else None
+            if above is not None and gone is not None and _is_same(gone, entry):
+                return above.node, name, number - 1
         for row, earlier in self._rows(file.parent, file.name, number - 1):
             if earlier is not None and _is_same(earlier, entry):
                 return file.parent, file.name, row
         return None
+
+    def _went(self, entry: Entry, number: int) -> Iterator[bytes]:
+        """Where a version says that the file was which it saved anew under another name."""
+        for change in changes(self._reader, self._store.id, number):
+            if change.kind is Kind.FILE and change.origin == entry.origin:
+                if change.op is ChangeKind.DELETED:
+                    yield change.path
+                elif change.from_path is not None:
+                    yield change.from_path
 
 
 def _is_same(one: Entry, other: Entry) -> bool:

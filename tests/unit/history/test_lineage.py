@@ -74,6 +74,17 @@ def test_a_file_that_is_saved_anew_is_the_same_file(book: Book) -> None:
     assert past(book, "b") == [(4, "b"), (3, "b"), (2, "a"), (1, "a")]
 
 
+def test_a_file_that_is_saved_anew_and_renamed_in_one_version_is_the_same_file(book: Book) -> None:
+    book.write(before=b"one\ntwo\n", other=b"o")
+    old, node, content = book.tree()[b"before"], book.head().next_node, b"one\n2\n"
+    entry = replace(old, node=node, digest=hashlib.sha256(content).digest(), size=len(content))
+    rows = [RowChange(ROOT_NODE, b"before", None), RowChange(ROOT_NODE, b"after", entry)]
+    renamed = replace(change(ChangeKind.RENAMED, b"after", entry), from_path=b"before")
+    book.commit(*rows, changes=[renamed], contents={entry.digest: content})
+    assert past(book, "after") == [(2, "after"), (1, "before")]
+    assert blamed(book, "after") == [(1, b"one\n"), (2, b"2\n")]
+
+
 def test_one_that_is_not_there_any_more_is_followed_from_where_it_was_last(book: Book) -> None:
     book.write(d__a=b"1")
     book.write(d__a=b"2", keep=b"1")
