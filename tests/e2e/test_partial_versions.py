@@ -71,5 +71,6 @@ def test_commands_about_the_whole_say_why_not_and_what_to_do(pruned: Command) ->
         )
     assert "not kept any more as a whole" in pruned.refused(3, "revert", STORE, "2")
     assert "nothing to compare with" in pruned.ok("show", f"{STORE}@2", "--stat")
+    assert f"{STORE}@2 is not kept any more as a whole" in pruned.ok("log", STORE, "-p")
     time = pruned.json("show", f"{STORE}@2")["time"]
     assert "kept only in part" in pruned.refused(3, "restore", STORE, "kept", "--at", time)

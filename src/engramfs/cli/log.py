@@ -153,14 +153,28 @@ def _found(
         return chain([first], found)
     path_alone = Selection(path=selection.path, follow=selection.follow)
     if selection.path and not any(True for _ in select(reader, store, path_alone, newest)):
-        until = "" if wanted.version is None else f" up to {wanted.version}"
-        raise NotFound(
-            f"no version{until} of {wanted.store} has {printable(selection.path)}; "
-            f"engramfs log {wanted.store} shows what each changed"
-        )
+        raise _untouched(reader, store, wanted, selection, newest)
     for unknown in _unknown(reader, store, selection, newest):
         note(unknown)
     return iter(())
+
+
+def _untouched(
+    reader: "Reader", store: "Store", wanted: "Reference", selection: "Selection", newest: int
+) -> NotFound:
+    """No version that there is changed the path: retention may have removed those that did."""
+    from engramfs.history.tree import resolve, version_tree
+
+    shown, until = printable(selection.path), "" if wanted.version is None else f" up to {wanted.version}"
+    if not selection.follow and resolve(version_tree(reader, store, newest), selection.path) is not None:
+        return NotFound(
+            f"no version{until} of {wanted.store} that is kept changed {shown} under that name; "
+            f"engramfs log {wanted.store} {shown} --follow looks for earlier ones"
+        )
+    return NotFound(
+        f"no version{until} of {wanted.store} has {shown}; "
+        f"engramfs log {wanted.store} shows what each changed"
+    )
 
 
 def _unknown(reader: "Reader", store: "Store", selection: "Selection", newest: int) -> Iterator[str]:

@@ -7,17 +7,15 @@ any more (retention, redaction), the trees are walked instead.
 
 from collections.abc import Iterator
 
-from engramfs.errors import NotFound
 from engramfs.history import catalog
 from engramfs.history.diff import Difference, compare, differences, is_directory, same, with_renames
-from engramfs.history.kept import has_whole_predecessor, path_tree_at
+from engramfs.history.kept import path_tree_at, require_predecessor
 from engramfs.history.log import changes
 from engramfs.history.tree import Tree, resolve
 from engramfs.model.entry import Entry, Kind
 from engramfs.model.store import Store
 from engramfs.model.version import ChangeKind
-from engramfs.storage import keys
-from engramfs.storage.protocol import Reader, Table
+from engramfs.storage.protocol import Reader
 
 _FEW = 1000  # changes that are looked at even where there are hardly any files
 
@@ -40,13 +38,7 @@ def of_version(reader: Reader, store: Store, number: int) -> list[Difference]:
 
     Raises `NotFound` when one of the two is not there as a whole any more.
     """
-    before = keys.version(store.id, number - 1)
-    is_missing = number > 1 and reader.get(Table.VERSIONS, before) is None
-    if is_missing or not has_whole_predecessor(reader, store, number):
-        raise NotFound(
-            f"the version before {number} of {store.name} is not kept any more as a whole, so there is "
-            "nothing to compare with"
-        )
+    require_predecessor(reader, store, number, "there is nothing to compare with")
     return with_renames(between(reader, store, number - 1, number))
 
 

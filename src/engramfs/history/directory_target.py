@@ -9,7 +9,7 @@ from engramfs.history.kept import is_partial, not_known
 from engramfs.history.log import changes
 from engramfs.history.redaction_target import spans
 from engramfs.history.repository import Repository
-from engramfs.history.tree import VersionTree, path_to, resolve, tree_at, version_tree
+from engramfs.history.tree import VersionTree, head_tree, path_to, resolve, tree_at, version_tree
 from engramfs.model.entry import Entry, Kind
 from engramfs.model.names import printable
 from engramfs.model.store import Store
@@ -54,6 +54,8 @@ def find_directory(reader: Reader, store: Store, number: int, path: bytes) -> tu
         raise NotFound(f"{printable(path)} is not in {store.name}@{number}")
     if not _is_told_of(reader, store, number, path):
         raise not_known(reader, store, number, path)
+    if resolve(head_tree(reader, store), path) is not None:
+        raise _at_head(store, path)
     return None
 
 
@@ -66,10 +68,7 @@ def _is_told_of(reader: Reader, store: Store, number: int, path: bytes) -> bool:
 def require_past(reader: Reader, store: Store, parent: int, path: bytes) -> None:
     shown, name = printable(path), path.rpartition(b"/")[2]
     if reader.get(Table.LIVE, keys.live(store.id, parent, name)) is not None:
-        raise Refused(
-            f"{shown} in {store.name} still has that name at the head; rename or remove it first, so that "
-            "there is a newer version, then redact the old one"
-        )
+        raise _at_head(store, path)
     for fork in catalog.forks(reader, store.id):
         if reader.get(Table.LIVE, keys.live(fork.id, parent, name)) is not None:
             raise Refused(
@@ -82,6 +81,13 @@ def require_past(reader: Reader, store: Store, parent: int, path: bytes) -> None
                 f"{shown} was a file in {store.name}@{span.first}; redact that first: "
                 f"engramfs redact {store.name} {span.first} {shown} --reason …"
             )
+
+
+def _at_head(store: Store, path: bytes) -> Refused:
+    return Refused(
+        f"{printable(path)} in {store.name} still has that name at the head; rename or remove it first, so "
+        "that there is a newer version, then redact the old one"
+    )
 
 
 def free_name(reader: Reader, store: Store, parent: int, node: int) -> bytes:

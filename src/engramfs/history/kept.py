@@ -91,10 +91,13 @@ def is_partial(reader: Reader, store: Store, number: int) -> bool:
     return is_below and log.find_version(reader, store.id, number) is not None
 
 
-def has_whole_predecessor(reader: Reader, store: Store, number: int) -> bool:
-    """Whether retention left a version, and the one before it, as they were: then they can be compared."""
+def require_predecessor(reader: Reader, store: Store, number: int, so: str) -> None:
+    """Raise `NotFound`, ending in `so`, unless a version and the one before it are there as they were."""
     oldest = catalog.head(reader, store.id).oldest
-    return oldest == 1 or number > oldest
+    if oldest == 1 or number > oldest:
+        return
+    what = f"{store.name}@{number}" if number < oldest else f"the version before {number} of {store.name}"
+    raise NotFound(f"{what} is not kept any more as a whole, so {so}")
 
 
 def find_kept(reader: Reader, store: Store, number: int, path: bytes) -> Kept | None:

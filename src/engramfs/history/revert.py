@@ -9,12 +9,12 @@ from collections.abc import Iterator
 
 import msgspec
 
-from engramfs.errors import Conflict, NotFound, Redacted
+from engramfs.errors import Conflict, Redacted
 from engramfs.history import log
 from engramfs.history.changes import Name
 from engramfs.history.commit import Commit
 from engramfs.history.imported import text_of
-from engramfs.history.kept import has_whole_predecessor
+from engramfs.history.kept import require_predecessor
 from engramfs.history.three_way import ThreeWay, path_in
 from engramfs.history.tree import VersionTree, named, places, resolve
 from engramfs.model.author import Author
@@ -45,12 +45,8 @@ def plan(reader: Reader, store: Store, number: int, author: Author, now: int) ->
             f"version {number} of {store.name} was redacted, so what it did is not known any more; "
             f"engramfs restore brings back an older one"
         )
-    is_missing = number > 1 and log.find_version(reader, store.id, number - 1) is None
-    if is_missing or not has_whole_predecessor(reader, store, number):
-        raise NotFound(
-            f"the version before {number} of {store.name} is not kept any more as a whole, so it cannot be "
-            f"undone; engramfs restore {store.name}@N PATH brings single files back"
-        )
+    advice = f"it cannot be undone; engramfs restore {store.name}@N PATH brings single files back"
+    require_predecessor(reader, store, number, advice)
     planned = _Revert(reader, store, number, now).commit(changes)
     about = f": {text}" if (text := text_of(version)) else ""
     return replace(planned, author=author, message=f"revert of {store.name}@{number}{about}")

@@ -72,6 +72,13 @@ def _candidates(reader: Reader, store: Store, wanted: Selection, newest: int) ->
 def _followed(reader: Reader, store: Store, path: bytes, newest: int) -> Iterator[Selected]:
     for step in lineage(reader, store, path, newest):
         version = log.find_version(reader, store.id, step.number)
-        changes = log.changes(reader, store.id, step.number)
-        if version is not None and any(log.touches(change, step.path) for change in changes):
+        if version is None:
+            continue
+        changes = list(log.changes(reader, store.id, step.number))
+        if any(log.touches(change, step.path) for change in changes):
             yield Selected(version, step.path)
+            continue
+        for change in changes:  # below the horizon of retention, what it was called is in the changes alone
+            if change.origin == step.entry.origin and change.kind is step.entry.kind:
+                yield Selected(version, change.path)
+                break

@@ -19,6 +19,7 @@ from engramfs.storage import keys
 from engramfs.storage.protocol import Table, Writer
 
 from .conftest import Book, Shelf, change
+from .test_retention import gc, keep
 
 
 class Exported:
@@ -281,6 +282,21 @@ def test_an_export_that_fails_moves_no_branch(exported: Exported) -> None:
     assert exported.commits() == before
     lock.unlink()
     assert exported().commits == 1
+
+
+def test_a_version_that_retention_kept_in_part_says_so(exported: Exported) -> None:
+    book = exported.book
+    book.write(kept=b"1", changed=b"1")
+    for number in range(2, 5):
+        book.write(changed=b"%d" % number)
+    keep(book, versions=1)
+    gc(book)
+    exported()
+    said = [exported.git("show", "-s", "--format=%B", commit).decode() for commit in exported.commits()]
+    assert ["Engramfs-Partial: retention left only part of its tree" in text for text in said] == [
+        True,
+        False,
+    ]
 
 
 def test_versions_that_retention_removed_are_named_and_passed_over(exported: Exported) -> None:

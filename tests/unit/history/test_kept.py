@@ -11,6 +11,7 @@ from engramfs.history.between import between, of_version
 from engramfs.history.blame import blame
 from engramfs.history.kept import is_partial, path_tree_at
 from engramfs.history.redaction import redact
+from engramfs.history.selection import Selection, select
 from engramfs.history.traces import traces
 from engramfs.history.tree import resolve
 from engramfs.history.verify import verify
@@ -143,6 +144,21 @@ def test_what_it_did_to_the_version_before_is_not_known(pruned: Book, number: in
             of_version(reader, pruned.store, number)
         with pytest.raises(NotFound, match="not kept any more as a whole, so it cannot be undone"):
             revert.plan(reader, pruned.store, number, PERSON, 1)
+
+
+def test_a_file_is_followed_to_the_version_that_brought_it_though_the_directory_was_renamed(
+    book: Book,
+) -> None:
+    book.write(notes__a=b"1", notes__b=b"1")
+    book.rename("notes", "facts")
+    for number in range(3):
+        book.write(other=b"%d" % number)
+    keep(book, versions=1)
+    gc(book)
+    with book.repository.engine.reading() as reader:
+        wanted = Selection(path=b"facts/a", follow=True)
+        found = list(select(reader, book.store, wanted, book.head().number))
+    assert [(one.version.number, one.path) for one in found] == [(1, b"notes/a")]
 
 
 def test_every_line_is_blamed_on_the_version_that_brought_the_content(pruned: Book) -> None:

@@ -19,6 +19,7 @@ from engramfs.history.git import edits, message
 from engramfs.history.git.destination import STAGED, Destination
 from engramfs.history.git.fast_import import FastImport
 from engramfs.history.git.message import Exported
+from engramfs.history.kept import is_partial
 from engramfs.history.redaction_rows import redactions
 from engramfs.history.repository import Repository
 from engramfs.history.tree import VersionTree, walk
@@ -183,6 +184,7 @@ class _Export:
         with self._repository.engine.reading() as reader:
             redacted = redactions(reader, self._store.id, number)
             changes = list(log.changes(reader, self._store.id, number))
+            partial = is_partial(reader, self._store, number)
             tree = VersionTree(reader, self._store, number)
             if afresh:
                 changed = edits.whole(tree)
@@ -191,7 +193,13 @@ class _Export:
                 changed = edits.between(VersionTree(reader, self._store, before), tree, places)
         self._redactions += len(redacted)
         text = message.compose(
-            self._store, version, changes, missing=missing, redacted=redacted, redactions=self._redactions
+            self._store,
+            version,
+            changes,
+            missing=missing,
+            partial=partial,
+            redacted=redacted,
+            redactions=self._redactions,
         )
         stream.commit(message.identity(version.author), version.time // _SECOND, text, changed)
         self._refused += changed.refused

@@ -65,10 +65,14 @@ def compose(
     changes: Sequence[Change],
     *,
     missing: tuple[int, int] | None = None,
+    partial: bool = False,
     redacted: Sequence[Redaction] = (),
     redactions: int = 0,
 ) -> bytes:
-    """The whole message. `missing` are the first and last of the versions before it that are not kept."""
+    """The whole message. `missing` are the first and last of the versions before it that are not kept.
+
+    `partial` is that of the version itself retention left only part.
+    """
     text = text_of(version).replace("\0", " ")
     summary = "" if text.strip() else _summary(changes, version.change_count)
     trailers = [
@@ -80,6 +84,7 @@ def compose(
         ("Flags", ", ".join(version.flags)),
         ("Overwrites", ", ".join(map(str, version.overwrites))),
         ("Missing", f"versions {missing[0]} to {missing[1]}, which retention removed" if missing else ""),
+        ("Partial", "retention left only part of its tree" if partial else ""),
         *(("Redacted", _redacted(each)) for each in redacted if each.changes),
         ("Redactions", str(redactions or "")),
         ("Summary", summary),
