@@ -18,6 +18,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated
 
 from engramfs.client import Client, Session
+from engramfs.daemon import stores
 from engramfs.model.file_edit import Append, Create
 
 from ..harness.mcp_client import Agent, Refused, connected, run
@@ -109,6 +110,67 @@ def test_an_unknown_tool_and_wrong_arguments_are_errors_of_the_tool(serve: Calla
             await agent.call("write_context", context="state", files="a.md")
 
     serve(use)
+
+
+def test_a_secret_that_the_store_refuses_is_an_error_with_a_code_and_a_reason(
+    environment: dict[str, str], session: Session, client: Client
+) -> None:
+    with client.state.writing("the tests") as repository:
+        for store in ("memory/digest/state", "memories/alice"):
+            stores.change(repository, name=store, secrets="refuse")
+    client.close()
+    token = "ghp_" + "Q7w2E9r4T6" * 3 + "abcdef"
+    text = f"# Deploying\n\nuse {token}\n"
+    calls: dict[str, dict[str, Any]] = {
+        "write_context": {
+            "context": "state",
+            "files": [{"path": "a.md", "mode": "create", "content": text}],
+        },
+        "memory_add": {"content": text},
+        "memory": {"command": "create", "path": "/memories/a.md", "file_text": text},
+    }
+
+    async def use(agent: Agent) -> None:
+        for tool, arguments in calls.items():
+            with pytest.raises(Refused, match=r"looks like a secret \(GitHub Token\)") as caught:
+                await agent.call(tool, **arguments)
+            assert caught.value.code == caught.value.document["code"] == "secret"
+            assert caught.value.document["path"].endswith(".md")
+            assert isinstance(caught.value.document["line"], int)
+            for said in (caught.value.text, str(caught.value.document)):
+                assert "Traceback" not in said
+                assert token not in said
+
+    run(use, environment, "--agent", "digest", "--actor", "alice")
+    assert client.log("memory/digest/state") == []
+    assert [version["via"] for version in client.log("memories/alice")] == ["seed"]
+
+
+def test_each_way_in_which_a_write_goes_wrong_has_its_code(environment: dict[str, str]) -> None:
+    with open(environment["ENGRAMFS_CONFIG"], "a", encoding="utf-8") as configuration:
+        configuration.write('[agents.clerk]\nmemory = { preferences = "read_only", state = "ask" }\n')
+
+    def write(path: str, **file: Any) -> dict[str, Any]:
+        return {"files": [{"path": path, **file}]}
+
+    async def use(agent: Agent) -> None:
+        await agent.call("write_context", context="user", **write("a.md", mode="create", content="aa"))
+        wrong = {
+            "exists": ("user", write("a.md", mode="create", content="x")),
+            "stale": ("user", write("a.md", mode="append", content="x", expected_sha256="0" * 64)),
+            "not_found": ("user", write("b.md", mode="delete")),
+            "not_unique": ("user", write("a.md", mode="edit", old_text="a", new_text="b")),
+            "too_large": ("user", write("c.md", mode="create", content="x" * 300_000)),
+            "read_only": ("preferences", write("d.md", mode="create", content="x")),
+            "refused": ("state", write("e.md", mode="create", content="x")),  # asking needs a daemon
+        }
+        for code, (context, files) in wrong.items():
+            with pytest.raises(Refused, match=f"{code}: ") as caught:
+                await agent.call("write_context", context=context, **files)
+            assert caught.value.code == code
+            assert "Traceback" not in caught.value.text
+
+    run(use, environment, "--agent", "clerk", "--actor", "alice")
 
 
 def test_each_file_is_a_resource_as_a_mount_would_show_it(
