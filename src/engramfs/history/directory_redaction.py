@@ -9,13 +9,14 @@ Whatever has the name at the head is refused: rename or remove it first.
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 import msgspec
 
-from engramfs.errors import Conflict
 from engramfs.history import catalog
 from engramfs.history.change_edits import edit_changes
 from engramfs.history.directory_target import PREFIX, find_directory, free_name, paths_of, require_past
+from engramfs.history.redaction import carry_out
 from engramfs.history.redaction_rows import Removed, add_redaction
 from engramfs.history.redaction_target import Span, spans
 from engramfs.history.repository import Repository
@@ -30,7 +31,6 @@ from engramfs.storage import keys
 from engramfs.storage.protocol import Reader, Table, Writer
 
 replace = msgspec.structs.replace
-_ATTEMPTS = 100
 _AT_ONCE = 2000  # rows in one read transaction
 
 
@@ -43,17 +43,8 @@ def redact_directory(
     root, `Redacted` when that was done before, and `Refused` when the head, or what waits for a decision, has
     the name, or a file had it.
     """
-    for _ in range(_ATTEMPTS):
-        plan = _plan(repository, name, number, path)
-        redaction = Redaction(now, author, reason, 0)
-
-        def body(writer: Writer, plan: _Plan = plan, redaction: Redaction = redaction) -> Removed | None:
-            return plan.carry_out(writer, redaction)
-
-        removed = repository.transact(body)
-        if removed is not None:
-            return removed
-    raise Conflict(f"store {name} is being written to all the time; redact again when fewer programs write")
+    redaction = Redaction(now, author, reason, 0)
+    return carry_out(repository, partial(_plan, repository, name, number, path), redaction)
 
 
 class _Renamed(msgspec.Struct, frozen=True):

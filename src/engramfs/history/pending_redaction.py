@@ -4,6 +4,7 @@ What waits is rejected first, and redacted then. What was approved is in the sto
 redacted there by itself. While its session still sees it, because a later change builds on it, it is refused.
 """
 
+from functools import partial
 from typing import Literal
 
 import msgspec
@@ -45,9 +46,7 @@ def redact_pending(
     """
     redaction = Redaction(now, author, reason, 0)
     if everywhere:
-        return carry_out(
-            repository, name, lambda: _plan_everywhere(repository, name, number, path), redaction
-        )
+        return carry_out(repository, partial(_plan_everywhere, repository, name, number, path), redaction)
 
     def body(writer: Writer) -> Removed:
         store = catalog.named(writer, name)

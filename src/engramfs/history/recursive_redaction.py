@@ -24,7 +24,7 @@ def redact_recursively(
 ) -> list[Removed]:
     """Take what is at and below `path`, a directory in version `number`, out of the store `name`.
 
-    Raises what `redact` and `redact_directory` raise; before anything is done, but for `Conflict`.
+    Raises what `redact` and `redact_directory` raise, before anything is done.
     """
     with repository.engine.reading() as reader:
         files, directories = _below(reader, name, number, path)

@@ -16,8 +16,9 @@ mounts show, so there has to be a newer version first.
 
 from collections.abc import Callable
 from functools import partial
+from typing import Protocol
 
-from engramfs.errors import Conflict, UsageError
+from engramfs.errors import UsageError
 from engramfs.history import catalog, redaction_everywhere
 from engramfs.history.redaction_plan import Part, Plan, require_past
 from engramfs.history.redaction_rows import Removed
@@ -27,8 +28,9 @@ from engramfs.model.author import Author
 from engramfs.model.entry import EMPTY_DIGEST, Entry
 from engramfs.model.names import printable
 from engramfs.model.redaction import Redaction
+from engramfs.storage.protocol import Writer
 
-_ATTEMPTS = 100
+_ATTEMPTS = 5
 
 
 def redact(
@@ -52,18 +54,34 @@ def redact(
     `UsageError` for a directory, and `Refused` when the head, or what waits for a decision, holds it.
     """
     redaction = Redaction(now, author, reason, 0)
-    return carry_out(
-        repository, name, lambda: _plan(repository, name, number, path, everywhere=everywhere), redaction
-    )
+    make = partial(_plan, repository, name, number, path, everywhere=everywhere)
+    return carry_out(repository, make, redaction)
 
 
-def carry_out(repository: Repository, name: str, make: Callable[[], Plan], redaction: Redaction) -> Removed:
-    """Do what `make` plans; anew, if somebody wrote meanwhile."""
+class Planned(Protocol):
+    """A redaction that was planned by reading."""
+
+    def carry_out(self, writer: Writer, redaction: Redaction) -> Removed | None:
+        """None when somebody wrote since."""
+
+
+def carry_out(repository: Repository, make: Callable[[], Planned], redaction: Redaction) -> Removed:
+    """Do what `make` plans; anew, if somebody wrote meanwhile.
+
+    Where that goes on, writers wait in the end while it is planned: reading then sees what is committed, and
+    nothing else can be.
+    """
     for _ in range(_ATTEMPTS):
         removed = repository.transact(partial(make().carry_out, redaction=redaction))
         if removed is not None:
             return removed
-    raise Conflict(f"store {name} is being written to all the time; redact again when fewer programs write")
+
+    def body(writer: Writer) -> Removed:
+        removed = make().carry_out(writer, redaction)
+        assert removed is not None, "no head moves while this writes"
+        return removed
+
+    return repository.transact(body)
 
 
 def _plan(repository: Repository, name: str, number: int, path: bytes, *, everywhere: bool) -> Plan:

@@ -1,10 +1,13 @@
 """What is redacted is gone from every row; who and when stay, and the chain still proves itself."""
 
+import threading
+
 import msgspec
 import pytest
 
 from engramfs.errors import NotFound, Redacted, Refused, UsageError
 from engramfs.history import log, restore
+from engramfs.history.directory_redaction import redact_directory
 from engramfs.history.occurrences import standing
 from engramfs.history.redaction import redact
 from engramfs.history.redaction_rows import Removed, redactions
@@ -209,3 +212,34 @@ def test_changes_that_are_altered_after_a_redaction_are_found(book: Book) -> Non
     book.repository.transact(lambda writer: writer.put(Table.CHANGES, key, forged))
     [finding] = verify(book.repository).findings
     assert finding.problem == "version 1 does not have its changes: they were altered"
+
+
+@pytest.mark.parametrize("path", [b"notes", b"hunter2"])
+def test_it_is_done_while_others_write_all_the_time(book: Book, path: bytes) -> None:
+    """Each commit of somebody else makes what was planned void; in the end they wait."""
+    book.write(notes=SECRET, hunter2__a=b"a")
+    book.write(notes=b"clean")
+    book.remove("hunter2")
+    for number in range(500):
+        book.write(other=b"%d" % number)
+    stop = threading.Event()
+
+    def write() -> None:
+        number = 0
+        while not stop.is_set():
+            number += 1
+            book.write(another=b"%d" % number)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        if path == b"notes":
+            redact(book.repository, book.store.name, 1, path, PERSON, "a secret", 5, everywhere=True)
+        else:
+            redact_directory(book.repository, book.store.name, 1, path, PERSON, "a secret", 5)
+    finally:
+        stop.set()
+        thread.join()
+    report = verify(book.repository)
+    assert report.sound, report.findings
+    assert path == b"notes" or rows_that_hold(book, path) == []
