@@ -72,6 +72,12 @@ def recall(search: Search, kind: Kind, depth: int) -> float:
     return sum(_found(search, kind, depth, one) for one in asked) / len(asked)
 
 
+def first_is_right(search: Search, kind: Kind) -> float:
+    """The share of the questions of which the first that is found is an answer."""
+    asked = questions()
+    return sum(_found(search, kind, 1, one) > 0 for one in asked) / len(asked)
+
+
 def _found(search: Search, kind: Kind, depth: int, asked: Question) -> float:
     found = search.find(Query(asked.question, limit=depth, kind=kind, patience=0.0))
     ids = {Path(one.path).stem for one in found}

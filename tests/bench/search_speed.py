@@ -105,6 +105,8 @@ def _quality(directory: str) -> Iterator[Figure]:
         for kind, target in (("hybrid", _rate(0.9)), ("semantic", None), ("keyword", None)):
             found = labelled.recall(search, kind, 5)  # type: ignore[arg-type]
             yield Figure(f"search: recall at 5, {kind}", "of 1", found, target=target)
+            first = labelled.first_is_right(search, kind)  # type: ignore[arg-type]
+            yield Figure(f"search: an answer comes first, {kind}", "of 1", first)
         search.close()
 
 
