@@ -5,10 +5,13 @@ import pytest
 
 from engramfs.errors import Archived, Conflict, NotFound, QuotaExceeded
 from engramfs.history import catalog, log
+from engramfs.history.collection.slices import set_oldest
 from engramfs.model.entry import NODE_MASK
 from engramfs.model.store import Limits
 from engramfs.model.version import Version
 from engramfs.storage.protocol import Writer
+from engramfs.vfs.collecting import end_removed
+from engramfs.vfs.pinned_view import PinnedView
 
 from .conftest import Boot
 from .machine import STORE, Machine, Program
@@ -379,3 +382,26 @@ async def test_what_waits_is_a_whole_tree_below_versions_for_its_session_and_for
     assert people.list() == ann.list(".versions/pending") == []
     assert ann.read(".versions/pending/1/directory/mine") == b"mine\n"
     assert not ann.exists(".versions/pending/2")
+
+
+async def test_what_was_decided_is_no_tree_any_more_once_retention_removed_what_it_was_made_from(
+    machine: Machine, both: Both
+) -> None:
+    ann, bob = both
+    await ann.save("mine", b"mine\n")
+    await machine.seal()
+    await bob.save("file", b"bob\n")
+    await machine.seal()
+    store = machine.live().store
+
+    def remove() -> None:
+        machine.repository.transact(lambda writer: set_oldest(writer, store.id, 2))
+        end_removed(machine.filesystem, store, 2, ())
+
+    remove()
+    assert ann.list(".versions/pending/1") == ["directory", "file", "mine", "other"]
+    [entered] = [each for each in machine.filesystem.views.values() if isinstance(each, PinnedView)]
+    await machine.reject(1)
+    assert not ann.exists(".versions/pending/1")
+    remove()
+    assert entered not in machine.filesystem.views.values()

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from engramfs.history import pending
 from engramfs.history.collection.in_use import InUse
 from engramfs.model.operation import Link, Operation, Rename, Update
 from engramfs.model.store import Store
+from engramfs.storage.protocol import Reader
 from engramfs.vfs.pinned_view import PinnedView
 
 if TYPE_CHECKING:
@@ -63,9 +65,22 @@ def _unrecorded(store: "LiveStore") -> Iterator[bytes]:
 
 
 def end_removed(filesystem: "Filesystem", store: Store, oldest: int, pinned: Collection[int]) -> None:
-    """End the views of versions below `oldest`: their trees are not whole any more, except pinned ones."""
-    for view in list(filesystem.views.values()):
-        if not isinstance(view, PinnedView) or view.store.id != store.id:
-            continue
-        if view.version < oldest and view.version not in pinned:
-            filesystem.revoke(view)
+    """End the views of versions below `oldest`: their trees are not whole any more, except pinned ones.
+
+    So are those of what was pending, made from such a version, unless it waits.
+    """
+    with filesystem.resources.engine.reading() as reader:
+        waiting = pending.needed_bases(reader, store.id)
+        for view in list(filesystem.views.values()):
+            if not isinstance(view, PinnedView):
+                continue
+            is_own = view.store.id == store.id
+            number = view.version if is_own else _made_from(reader, store, view)
+            if 0 < number < oldest and number not in pinned and (is_own or number not in waiting):
+                filesystem.revoke(view)
+
+
+def _made_from(reader: Reader, store: Store, view: PinnedView) -> int:
+    """The version of the store over which the view of something pending is; 0: it is none of the store."""
+    offered = pending.of_version(reader, view.store, view.version) if view.store.base == store.id else None
+    return offered.base if offered is not None else 0

@@ -4,7 +4,7 @@
 
 A session sees there what it offered itself, and nobody else does: what waits for a person is not read by
 other agents meanwhile. In the hub, `pending/<store>/` has all of it, for people. What is open is listed;
-what was decided can still be entered.
+what was decided can still be entered, while what it was made from is kept.
 """
 
 import stat
@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from engramfs.errors import IsDirectory, NoEntry, NotFound, ReadOnly
 from engramfs.history import catalog, pending
+from engramfs.history.offered import require_base
 from engramfs.model.entry import ROOT_NODE
 from engramfs.model.pending import Pending
 from engramfs.model.store import Store
@@ -50,6 +51,7 @@ class PendingView(View):
             offered = pending.get(reader, self._store, number)
             if not self._is_shown(reader, offered):
                 raise NotFound(f"pending {number} is another session's")
+            require_base(reader, self._store, offered)
         return self._enter(offered)
 
     def _is_shown(self, reader: Reader, offered: Pending) -> bool:
