@@ -14,7 +14,6 @@ from engramfs.cli.versions import local_time, print_version, summary
 from engramfs.errors import NotFound
 from engramfs.history import catalog, log, offered, pending
 from engramfs.history.patch import content_of
-from engramfs.history.tree import version_tree
 from engramfs.model.names import printable
 
 if TYPE_CHECKING:
@@ -65,10 +64,7 @@ def print_one(invocation: Invocation, reader: "Reader", store: "Store", one: "Pe
 
 def print_path(invocation: Invocation, reader: "Reader", one: "Pending", path: bytes) -> None:
     """The file or directory at `path` as the pending version would have it. Raises `NotFound`."""
-    fork = catalog.get(reader, one.fork)
-    if not any(change.path == path for change in log.changes(reader, fork.id, one.version)):
-        offered.require_base(reader, catalog.get(reader, fork.base), one)
-    tree = version_tree(reader, fork, one.version)
+    tree = offered.path_tree(reader, one, path)
     where = f"pending {one.number}"
     show_entry(invocation, reader, tree, path, where, "engramfs pending show lists what it changes")
 

@@ -76,13 +76,19 @@ def path_tree_at(reader: Reader, store: Store, number: int | None, path: bytes) 
     kept = find_kept(reader, store, number, path)
     if kept is None or not _is_readable(reader, kept.entry):
         raise not_known(reader, store, number, path)
-    made_up = default_root(kept.entry.mtime)
+    return tree_of_path(path, kept.parent, kept.entry, not_known(reader, store, number, path))
+
+
+def tree_of_path(path: bytes, parent: int, entry: Entry, unknown: NotFound) -> PathTree:
+    """A tree with `entry` at `path`, in the directory `parent` (0: not known), and all else `unknown`."""
+    names = path.split(b"/")
+    made_up = default_root(entry.mtime)
     above = [ROOT_NODE, *(-depth for depth in range(1, len(names)))]
-    if kept.parent:
-        above[-1] = kept.parent
-    entries = [*(msgspec.structs.replace(made_up, node=node) for node in above[1:]), kept.entry]
-    below = {(node, name): entry for node, name, entry in zip(above, names, entries, strict=True)}
-    return PathTree(made_up, below, not_known(reader, store, number, path))
+    if parent:
+        above[-1] = parent
+    entries = [*(msgspec.structs.replace(made_up, node=node) for node in above[1:]), entry]
+    below = {(node, name): one for node, name, one in zip(above, names, entries, strict=True)}
+    return PathTree(made_up, below, unknown)
 
 
 def is_partial(reader: Reader, store: Store, number: int) -> bool:
@@ -126,7 +132,7 @@ class _Look:
         for key in (*(self._key(parent, name) for parent in parents), *self._keys(name)):
             value = self._reader.get(Table.HISTORY, key)
             entry = decode_entry(value) if value else None
-            if entry is not None and _is_of(entry, change):
+            if entry is not None and is_of(entry, change):
                 return Kept(keys.split_history(key)[0], self._number, entry)
         if change.kind is not Kind.FILE:
             return None  # what a symlink leads to is in its row alone
@@ -183,7 +189,8 @@ class _Look:
                 yield key
 
 
-def _is_of(entry: Entry, change: Change) -> bool:
+def is_of(entry: Entry, change: Change) -> bool:
+    """Whether it is what the change brought."""
     is_same = entry.kind is change.kind and entry.digest == change.digest
     return is_same and entry.origin == change.origin
 

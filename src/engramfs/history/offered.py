@@ -4,8 +4,11 @@ from engramfs.errors import NotFound
 from engramfs.history import catalog
 from engramfs.history.approval import rows_of
 from engramfs.history.diff import Difference, same, with_renames
+from engramfs.history.kept import is_of, tree_of_path
+from engramfs.history.log import changes
 from engramfs.history.pending import needed_bases
-from engramfs.history.tree import fork_tree, path_to
+from engramfs.history.tree import Tree, fork_tree, path_to, version_tree
+from engramfs.model.entry import Entry, Kind
 from engramfs.model.pending import Pending
 from engramfs.model.store import Store
 from engramfs.storage import keys
@@ -14,12 +17,46 @@ from engramfs.storage.protocol import Reader
 
 def require_base(reader: Reader, store: Store, offered: Pending) -> None:
     """Raise `NotFound` unless the tree that it was made from is there as a whole."""
-    oldest = catalog.head(reader, store.id).oldest
-    if 0 < offered.base < oldest and offered.base not in needed_bases(reader, store.id):
-        raise NotFound(
-            f"pending {offered.number} was made from {store.name}@{offered.base}, of which retention left "
-            f"only part; engramfs pending show {store.name} {offered.number} lists what it changed"
-        )
+    if not _has_base(reader, store, offered):
+        raise _no_base(store, offered)
+
+
+def _has_base(reader: Reader, store: Store, offered: Pending) -> bool:
+    is_whole = not 0 < offered.base < catalog.head(reader, store.id).oldest
+    return is_whole or offered.base in needed_bases(reader, store.id)
+
+
+def _no_base(store: Store, offered: Pending) -> NotFound:
+    return NotFound(
+        f"pending {offered.number} was made from {store.name}@{offered.base}, of which retention left "
+        f"only part; engramfs pending show {store.name} {offered.number} lists what it changed"
+    )
+
+
+def path_tree(reader: Reader, offered: Pending, path: bytes) -> Tree:
+    """A tree in which `path` is what the pending version has there.
+
+    Raises `NotFound` when what it was made from is not kept any more, unless it wrote the path itself.
+    """
+    fork = catalog.get(reader, offered.fork)
+    store = catalog.get(reader, fork.base)
+    if _has_base(reader, store, offered):
+        return version_tree(reader, fork, offered.version)
+    own = find_own(reader, fork, offered, path)
+    if own is None:
+        raise _no_base(store, offered)
+    return tree_of_path(path, *own, _no_base(store, offered))
+
+
+def find_own(reader: Reader, fork: Store, offered: Pending, path: bytes) -> tuple[int, Entry] | None:
+    """The directory and the entry of a file or symlink that it wrote, whatever is left of the tree below."""
+    rows = rows_of(reader, fork).get(offered.version, {})
+    for change in changes(reader, fork.id, offered.version):
+        if change.path == path and change.kind is not Kind.DIRECTORY:
+            for (parent, name), entry in rows.items():
+                if entry is not None and name == path.rpartition(b"/")[2] and is_of(entry, change):
+                    return parent, entry
+    return None
 
 
 def differences(reader: Reader, pending: Pending) -> list[Difference]:

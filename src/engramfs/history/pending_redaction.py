@@ -12,6 +12,7 @@ import msgspec
 from engramfs.errors import NotFound, Refused
 from engramfs.history import catalog, pending, redaction_everywhere
 from engramfs.history.change_edits import Edit, edit_changes
+from engramfs.history.offered import find_own
 from engramfs.history.redaction import carry_out, require_content
 from engramfs.history.redaction_plan import Plan
 from engramfs.history.redaction_rows import Removed, add_redaction, encode, forget_name
@@ -81,7 +82,8 @@ def _span(reader: Reader, store: Store, number: int, path: bytes) -> tuple[Store
     if offered.state == "open":
         raise Refused(f"{where} waits; engramfs pending reject {store.name} {number} first, then redact it")
     fork = catalog.get(reader, offered.fork)
-    parent, entry = find(version_tree(reader, fork, offered.version), where, path)
+    own = find_own(reader, fork, offered, path)
+    parent, entry = own or find(version_tree(reader, fork, offered.version), where, path)
     last = path.rpartition(b"/")[2]
     if reader.get(Table.HISTORY, keys.history(fork.id, parent, last, offered.version)) is None:
         raise NotFound(f"{where} did not write {printable(path)}; redact the version that did")

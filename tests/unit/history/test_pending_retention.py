@@ -5,13 +5,18 @@ import pytest
 from engramfs.errors import Conflict, NotFound
 from engramfs.history import pending
 from engramfs.history.diff import Difference
-from engramfs.history.offered import differences
+from engramfs.history.offered import differences, path_tree
+from engramfs.history.pending_redaction import redact_pending
+from engramfs.history.tree import resolve
 from engramfs.history.verify import verify
+from engramfs.model.author import Author
+from engramfs.storage import blobs
 
 from .conftest import Book
 from .forked import Fork, content
 from .test_retention import gc, headers, keep
 
+PERSON = Author("person", actor="root")
 LINES = b"one\ntwo\nthree\nfour\n"
 
 
@@ -86,3 +91,22 @@ def test_one_that_was_rejected_and_is_shown_still_keeps_its_base(waiting: Fork) 
     waiting.reject(1)
     gc(waiting.book)
     assert offered(waiting, 1) == before
+
+
+def test_what_it_wrote_itself_is_read_and_redacted_after_that(waiting: Fork) -> None:
+    book = waiting.book
+    waiting.reject(2)
+    waiting.reject(1)
+    book.rename("a", "d")
+    book.write(x=b"9")
+    book.write(x=b"10")
+    gc(book)
+    with book.repository.engine.reading() as reader:
+        one = pending.get(reader, book.store, 1)
+        entry = resolve(path_tree(reader, one, b"a"), b"a")
+        assert entry is not None
+        assert blobs.read(reader, entry.digest, entry.size) == LINES.replace(b"one", b"ONE")
+        with pytest.raises(NotFound, match="retention left only part"):
+            path_tree(reader, one, b"c")
+    redact_pending(book.repository, book.store.name, 1, b"a", PERSON, "a reason", 5)
+    assert verify(book.repository).sound
