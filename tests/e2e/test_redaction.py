@@ -66,6 +66,21 @@ def test_no_summary_or_patch_names_the_path_that_a_change_lost(place: Place) -> 
     assert "modified file hunter2-notes | redacted" in place.daemon.ok("show", f"{place.store}@2", "--stat")
 
 
+def test_messages_that_name_the_path_are_said(place: Place) -> None:
+    place.write("hunter2", SECRET)
+    place.daemon.barrier()
+    place.inside.call("os.unlink", place.path("hunter2"))
+    place.daemon.barrier()
+    place.daemon.ok("restore", f"{place.store}@1", "hunter2")
+    place.inside.call("os.unlink", place.path("hunter2"))
+    place.daemon.barrier()
+    document = redact(place, 1, "hunter2")
+    assert document["messages"] == [{"store": place.store, "version": 3, "path": ""}]
+    redact(place, 3, "hunter2")
+    place.daemon.json("redact", place.store, "3", "--message", "--reason", "a secret")
+    assert "hunter2" not in place.daemon.ok("log", place.store)
+
+
 def test_a_rename_from_a_redacted_name_names_the_new_one_alone(place: Place) -> None:
     place.write("hunter2", b"text\n")
     place.daemon.barrier()
@@ -152,10 +167,11 @@ def test_the_name_of_a_directory_goes_from_old_trees_and_paths_and_from_what_the
     place.inside.call("os.rename", place.path("hunter2"), place.path("clean"))
     place.daemon.barrier()
     assert place.read(".versions/1/hunter2/deep/a") == b"text\n"
-    assert redact(place, 1, "hunter2")["versions"] == [1, 2]
+    document = redact(place, 1, "hunter2")
+    assert document["versions"] == [1, 2]
     assert failed(place, "read", place.path(".versions/1/hunter2/deep/a")) == errno.ENOENT
     [name] = place.names(".versions/1")
-    assert name.startswith("redacted-")
+    assert name == document["instead"]
     assert place.read(f".versions/1/{name}/deep/a") == b"text\n"
     assert place.read("clean/deep/a") == b"text\n"
     for options in ((), ("--stat",), ("-p",), ("--json",)):

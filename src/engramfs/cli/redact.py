@@ -65,7 +65,12 @@ def _print(output: Output, document: dict[str, Any]) -> None:
     numbers = [f"@{number}" for number in document["versions"]]
     numbers += [f"pending {number}" for number in document.get("pending", ())]
     output.line(("redacted", "green"), document["store"], ", ".join(numbers))
+    if document.get("instead"):
+        output.line(("named", "green"), document["instead"], "in the place of that name")
     for place in document["standing"]:
         where = f"{place['store']}@{place['version']}"
         output.line(("still in", "yellow"), f"{where}:{place['path']}" if place["path"] else where)
+    for place in document.get("messages", ()):
+        where = f"the message of {place['store']}@{place['version']}"
+        output.line(("named in", "yellow"), where, "which engramfs redact with --message takes out")
     output.note("engramfs gc removes the bytes from the disk")

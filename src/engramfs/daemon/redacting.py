@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -16,16 +17,17 @@ from engramfs.errors import UsageError
 from engramfs.history import catalog, pending
 from engramfs.history.directory_redaction import redact_directory
 from engramfs.history.directory_target import is_directory
-from engramfs.history.message_redaction import RedactedMessages, redact_message
+from engramfs.history.message_redaction import Message, RedactedMessages, messages_with, redact_message
 from engramfs.history.occurrences import Standing, standing
 from engramfs.history.pending_redaction import redact_pending
 from engramfs.history.recursive_redaction import redact_recursively
 from engramfs.history.redaction import redact
 from engramfs.history.redaction_rows import Removed
 from engramfs.history.repository import Repository
+from engramfs.history.tree import head_tree, resolve
 from engramfs.model.author import Author
 from engramfs.model.entry import EMPTY_DIGEST, Kind
-from engramfs.model.names import raw
+from engramfs.model.names import printable, raw
 from engramfs.vfs.filesystem import Filesystem
 from engramfs.vfs.redacted import drop_redacted
 
@@ -95,7 +97,11 @@ def carry_out(repository: Repository, request: RedactRequest, author: Author) ->
 
 
 def describe(repository: Repository, request: RedactRequest, done: Done) -> Document:
-    """What was done, as JSON; `standing` is where the same still is, the first hundred places."""
+    """What was done, as JSON; `standing` is where the same still is, the first hundred places.
+
+    `instead` is the name that a directory has now. `messages` are those that name the path, unless the head
+    has it: restoring a file, say, leaves one.
+    """
     document: Document = {"store": request.store, "number": request.number, "path": request.path}
     if done.messages is not None:
         return {**document, "message": True, **_messages(done.messages, request.store)}
@@ -106,8 +112,26 @@ def describe(repository: Repository, request: RedactRequest, done: Done) -> Docu
         "versions": sorted(versions),
         "pending": sorted(pendings),
         "changes": sum(removed.changes for removed in done.removed),
+        "instead": printable(done.removed[-1].instead) or None,
         "standing": [msgspec.to_builtins(one) for one, _ in zip(left, range(_SHOWN), strict=False)],
+        "messages": [_place(one, request.store) for one in _naming(repository, request)],
     }
+
+
+def _naming(repository: Repository, request: RedactRequest) -> list[Message]:
+    path = request.path.strip("/")
+    with repository.engine.reading() as reader:
+        store = catalog.named(reader, request.store)
+        if not path or resolve(head_tree(reader, store), raw(path)) is not None:
+            return []
+    return list(islice(messages_with(repository.engine, store, path), _SHOWN))
+
+
+def _place(one: Message, store: str) -> Document:
+    """A version, or something pending, that has a message."""
+    if one.pending:
+        return {"store": f"{store} (pending)", "version": one.pending, "path": ""}
+    return {"store": store, "version": one.number, "path": ""}
 
 
 def _numbers(repository: Repository, done: tuple[Removed, ...]) -> tuple[set[int], set[int]]:
@@ -136,10 +160,5 @@ def _messages(messages: RedactedMessages, store: str) -> Document:
         "versions": [one.number for one in messages.lost if not one.pending],
         "pending": [one.pending for one in messages.lost if one.pending],
         "changes": 0,
-        "standing": [
-            {"store": f"{store} (pending)", "version": one.pending, "path": ""}
-            if one.pending
-            else {"store": store, "version": one.number, "path": ""}
-            for one in messages.standing[:_SHOWN]
-        ],
+        "standing": [_place(one, store) for one in messages.standing[:_SHOWN]],
     }

@@ -94,7 +94,7 @@ class _Plan(msgspec.Struct, frozen=True):
                 add_redaction(writer, store, number, replace(redaction, changes=lost, remaining=remaining))
                 count += lost
                 changed += [number] if store == self.store.id else []
-        return Removed(self.store.id, self.entry, self.spans, tuple(changed), count)
+        return Removed(self.store.id, self.entry, self.spans, tuple(changed), count, self.instead)
 
     def _move_rows(self, writer: Writer, store: int) -> None:
         stem = keys.live(store, self.parent, self.name) + b"\0"

@@ -62,13 +62,8 @@ def redact_message(
     with repository.engine.reading() as reader:
         store = catalog.named(reader, name)
         asked, text = _asked(reader, store, number, is_pending=is_pending)
-        forks = list(catalog.forks(reader, store.id))
-    same = [
-        one
-        for each in (store, *forks)
-        for one in _with_text(repository.engine, each, text)
-        if (one.store, one.number) != (asked.store, asked.number)
-    ]
+    found = messages_with(repository.engine, store, text)
+    same = [one for one in found if (one.store, one.number) != (asked.store, asked.number)]
     lost = (asked, *same) if everywhere else (asked,)
 
     def body(writer: Writer) -> None:
@@ -94,6 +89,14 @@ def _asked(reader: Reader, store: Store, number: int, *, is_pending: bool) -> tu
     if any(one.header for one in redactions(reader, asked.store, asked.number)):
         raise Redacted(f"the message of {where} was redacted before")
     raise NotFound(f"{where} has no message; engramfs log {store.name} shows which versions have one")
+
+
+def messages_with(engine: Engine, store: Store, text: str) -> Iterator[Message]:
+    """Where the text is in a message: of a version of the store, or of what was ever pending for it."""
+    with engine.reading() as reader:
+        known = [store, *catalog.forks(reader, store.id)]
+    for one in known:
+        yield from _with_text(engine, one, text)
 
 
 def _with_text(engine: Engine, store: Store, text: str) -> Iterator[Message]:

@@ -24,6 +24,7 @@ class Removed(msgspec.Struct, frozen=True):
     spans: tuple[Span, ...]
     versions: tuple[int, ...]  # that lost something, oldest first
     changes: int  # that lost path and content
+    instead: bytes = b""  # the name that stands in the place of a directory's
     beside: tuple["Removed", ...] = ()  # out of forks, which hold what was pending
 
 
