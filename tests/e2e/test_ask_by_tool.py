@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import engramfs
+from engramfs.client import Session
 from engramfs.errors import Refused, Stale
 from engramfs.model.file_edit import Append, Create, Edit, Overwrite, Rename
 from engramfs.tools.call import Failure, call
@@ -97,3 +98,49 @@ def test_where_nobody_can_be_asked_it_is_refused(daemon: Daemon, asking: engramf
     assert night.info.unattended
     assert daemon.json("pending", "list", "memory/night/state") == []
     night.close()
+
+
+def test_what_waits_is_found_by_the_session_that_wrote_it_and_by_no_other(
+    daemon: Daemon, asking: engramfs.Client
+) -> None:
+    owner = asking.open_session("clerk", "carol")
+    ask = [f"{owner.attachments[0].store}=/memories/user:ask"]
+    mine, other = (asking.open_session("clerk", "carol", attach=ask) for _ in range(2))
+    tools = {each: Offered(each) for each in (owner, mine, other)}
+
+    def use(session: Session, name: str, **arguments: Any) -> Any:
+        tool = tools[session].tool(name)
+        assert tool is not None
+        return call(tool, arguments)
+
+    def found(session: Session, text: str, **how: Any) -> list[tuple[str, bool]]:
+        answer = use(session, "memory_search", search=text, **how)
+        return [(each["content"], each.get("pending", False)) for each in answer["records"]]
+
+    try:
+        use(owner, "memory_add", content="The billing service listens on port 8443.", category="infra")
+        trip = use(owner, "memory_add", content="The office in Porto opens in March.")["id"]
+        waits = use(mine, "memory_add", content="She drinks oolong in the morning.", category="taste")
+        assert waits.code == "pending"
+        assert found(mine, "oolong") == [("She drinks oolong in the morning.", True)]
+        assert found(mine, "她早上喝什么", limit=1) == found(mine, "oolong"), "by meaning"
+        assert found(mine, "oolong", category="infra") == []
+        assert ("The billing service listens on port 8443.", False) in found(mine, "billing port")
+        for session in (other, owner):
+            assert found(session, "oolong") == []
+        again = use(mine, "memory_add", content="She drinks oolong in the morning.")
+        assert again["decision"] == "duplicate"
+
+        assert use(mine, "memory_update", id=trip, content="The office in Lisbon opens.").code == "pending"
+        assert found(mine, "office", limit=1) == [("The office in Lisbon opens.", True)]
+        assert found(owner, "office", limit=1) == [("The office in Porto opens in March.", False)]
+        assert use(mine, "memory_delete", id=trip).code == "pending"
+        assert "office" not in str(found(mine, "office"))
+
+        daemon.ok("pending", "approve", owner.attachments[0].store, "1")
+        for session in (mine, other, owner):
+            assert found(session, "oolong") == [("She drinks oolong in the morning.", False)]
+    finally:
+        for session in (owner, mine, other):
+            tools[session].close()
+            session.close()

@@ -3,6 +3,7 @@
 query            what is asked, and what is answered
 searching        the one object that others use
  ├ keyword_ranking, meaning_ranking   of what may be found (filters)
+ ├ drafts        what one session sees and no head has
  ├ fusion        two rankings become one
  ├ live_files    a hit is only shown as the log has it now
  └ results       what is shown of it (snippet)
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING
 from engramfs.errors import Unavailable
 from engramfs.search.embedder import EmbedderSettings
 from engramfs.search.likeness import RELATED, Likeness, likeness
-from engramfs.search.query import Found, Kind, Match, Place, Query
+from engramfs.search.query import Draft, Drafts, Found, Kind, Match, Place, Query
 
 if TYPE_CHECKING:
     from engramfs.search.searching import Search
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "RELATED",
+    "Draft",
+    "Drafts",
     "EmbedderSettings",
     "Found",
     "Kind",

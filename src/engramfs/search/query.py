@@ -4,6 +4,8 @@ from typing import Literal
 
 import msgspec
 
+from engramfs.model.entry import Entry
+
 Kind = Literal["keyword", "semantic", "hybrid"]
 Match = Literal["keyword", "semantic"]
 
@@ -17,6 +19,22 @@ class Place(msgspec.Struct, frozen=True):
     store: str
     inside: str = ""
     version: int | None = None
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """A file as one session sees it, and no head has it."""
+
+    path: bytes
+    entry: Entry
+    content: bytes
+
+
+class Drafts(msgspec.Struct, frozen=True):
+    """Those of a store. `hidden` are paths of the head that the session does not see as they are there."""
+
+    store: str
+    files: tuple[Draft, ...] = ()
+    hidden: frozenset[bytes] = frozenset()
 
 
 class Query(msgspec.Struct, frozen=True):
@@ -37,6 +55,7 @@ class Query(msgspec.Struct, frozen=True):
     session: str | None = None
     since: int | None = None
     until: int | None = None
+    drafts: Drafts | None = None  # are found too
     patience: float = 5.0  # seconds to bring the index up to date; what is left is not found yet
 
 

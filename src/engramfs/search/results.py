@@ -1,20 +1,22 @@
 """Hits of the index as they are shown: those that are still so, with the text of the live head."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from engramfs.model.names import printable
 from engramfs.search.fusion import Fused
 from engramfs.search.keyword_ranking import Hit
 from engramfs.search.keyword_schema import Row
-from engramfs.search.live_files import LiveFile, LiveFiles
+from engramfs.search.live_files import LiveFile
 from engramfs.search.query import Found
 from engramfs.search.snippet import best_line, snippet
 
 
-def shown(files: LiveFiles, hits: Iterable[tuple[Hit, Fused]], terms: list[str]) -> Iterator[Found]:
+def shown(
+    read: Callable[[Row], LiveFile | None], hits: Iterable[tuple[Hit, Fused]], terms: list[str]
+) -> Iterator[Found]:
     """What may be shown of `hits`. Lazy: no more is read than is asked for."""
     for hit, how in hits:
-        live = files.read(hit.row)
+        live = read(hit.row)
         if live is not None:
             yield found(hit.row, live, how, terms)
 

@@ -8,7 +8,10 @@ there.
 import threading
 from itertools import islice
 
+from engramfs.history import catalog
 from engramfs.model.names import raw
+from engramfs.search.coverage import Coverage
+from engramfs.search.drafts import DraftVectors, Near, SearchedDrafts
 from engramfs.search.embedder import EmbedderSettings, NoMeaning, choose_embedder
 from engramfs.search.filters import Filter
 from engramfs.search.following import Following, Progress
@@ -22,7 +25,7 @@ from engramfs.search.open_index import OpenIndex, Present
 from engramfs.search.query import Found, Kind, Match, Place, Query
 from engramfs.search.results import found, shown
 from engramfs.search.terms import WeightedTerm, query_terms
-from engramfs.storage.protocol import Engine
+from engramfs.storage.protocol import Engine, Reader
 
 _DEPTH = 200  # passages of each ranking, at least
 _CANDIDATES = 30  # passages of each ranking that `similar` compares word by word
@@ -39,6 +42,7 @@ class Search:
         identity = self._embedder.identity if self._embedder is not None else None
         self._index = OpenIndex(directory, indexer, identity)
         self._following = Following(indexer, self._embedder, wanted=settings.semantic)
+        self._draft_vectors = DraftVectors()
         self._lock = threading.Lock()
 
     @property
@@ -90,11 +94,13 @@ class Search:
         terms = query_terms(query.text)
         with self._engine.reading() as reader:
             wanted = _filter(query, LiveFiles(reader, query.reach))
+            drafts = _drafts(reader, query, wanted)
         with self._lock:
-            hits = self._fused(kind, query, terms, wanted)
+            hits = self._fused(kind, query, terms, wanted, drafts)
         with self._engine.reading() as reader:
             files = LiveFiles(reader, query.reach)
-            each = shown(files, hits, [one.term for one in terms])
+            read = files.read if drafts is None else lambda row: drafts.read(row) or files.read(row)
+            each = shown(read, hits, [one.term for one in terms])
             return list(islice(each, query.offset, query.offset + query.limit))
 
     def similar(self, text: str, place: Place, under: str = "", limit: int = 5) -> list[Found]:
@@ -132,15 +138,20 @@ class Search:
         return kind
 
     def _fused(
-        self, kind: Kind, query: Query, terms: list[WeightedTerm], wanted: Filter
+        self,
+        kind: Kind,
+        query: Query,
+        terms: list[WeightedTerm],
+        wanted: Filter,
+        drafts: SearchedDrafts | None,
     ) -> list[tuple[Hit, Fused]]:
         try:
-            rankings = self._rankings(kind, query, terms, wanted)
+            rankings = self._rankings(kind, query, terms, wanted, drafts)
         except NoMeaning as error:
             self._following.has_failed(error)
             if query.kind is not None:
                 raise
-            rankings = self._rankings("keyword", query, terms, wanted)
+            rankings = self._rankings("keyword", query, terms, wanted, drafts)
         else:
             if kind != "keyword":
                 self._following.has_answered()
@@ -151,24 +162,37 @@ class Search:
         ]
 
     def _rankings(
-        self, kind: Kind, query: Query, terms: list[WeightedTerm], wanted: Filter
+        self,
+        kind: Kind,
+        query: Query,
+        terms: list[WeightedTerm],
+        wanted: Filter,
+        drafts: SearchedDrafts | None,
     ) -> dict[Match, Ranking]:
         depth = max(_DEPTH, 4 * (query.offset + query.limit))
         present = self._index.present()
         rankings: dict[Match, Ranking] = {}
         if kind != "semantic":
-            rankings["keyword"] = by_keywords(present.keywords, terms, wanted, depth)
+            found = by_keywords(present.keywords, terms, wanted, depth)
+            if drafts is not None:
+                found = drafts.among_words(found, Coverage(present.keywords, terms))
+            rankings["keyword"] = found
         if kind != "keyword":
-            rankings["semantic"] = self._by_meaning(present, query.text, wanted, depth)
+            rankings["semantic"] = self._by_meaning(present, query.text, wanted, depth, drafts)
         return rankings
 
-    def _by_meaning(self, present: Present, text: str, wanted: Filter, depth: int) -> Ranking:
+    def _by_meaning(
+        self, present: Present, text: str, wanted: Filter, depth: int, drafts: SearchedDrafts | None
+    ) -> Ranking:
         from engramfs.search.meaning_ranking import by_meaning
 
         if self._embedder is None or present.vectors is None or not text.strip():
             return {}
         asked = self._embedder.question(text)
-        near = by_meaning(present.keywords, present.vectors, asked, wanted, depth)
+        near: Near = by_meaning(present.keywords, present.vectors, asked, wanted, depth)
+        if drafts is not None:
+            self._draft_vectors.prepare(drafts.texts(), self._embedder)
+            near = drafts.among_meanings(near, asked, self._draft_vectors)
         least = self._embedder.least
         return {(hit.row.store, hit.row.path): hit for hit, cosine in near if cosine >= least}
 
@@ -192,6 +216,14 @@ class Search:
 
 def _weighted(ranking: Ranking) -> list[tuple[File, float]]:
     return [(file, hit.weight) for file, hit in ranking.items()]
+
+
+def _drafts(reader: Reader, query: Query, wanted: Filter) -> SearchedDrafts | None:
+    drafts = query.drafts
+    if drafts is None or not (drafts.files or drafts.hidden):
+        return None
+    store = catalog.find(reader, drafts.store)
+    return SearchedDrafts(drafts, store.id, wanted) if store is not None else None
 
 
 def _filter(query: Query, files: LiveFiles) -> Filter:

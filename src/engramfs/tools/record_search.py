@@ -1,6 +1,7 @@
 """Finding records: by search where its extra is installed, which is loaded when it is first needed.
 
-What is searched is the memory of the session's actor, and nothing else.
+What is searched is the memory of the session's actor as the session sees it, with what it wrote that waits
+for approval, and nothing else.
 """
 
 from collections.abc import Generator
@@ -11,7 +12,8 @@ import msgspec
 from engramfs.client import Client
 from engramfs.client.reading_engine import ReadingEngine
 from engramfs.errors import Unavailable, UsageError
-from engramfs.model.record import DIRECTORY, Record
+from engramfs.model.names import printable, raw
+from engramfs.model.record import DIRECTORY, Record, parse
 from engramfs.model.times import parse_time
 from engramfs.search import RELATED, Place, Query, opened
 from engramfs.tools.reach import Reach
@@ -61,6 +63,7 @@ class RecordSearch:
         self._reach.refresh()
         search, files = self._opened(), RecordFiles(self._reach)
         self._client.state.seal()
+        waiting = files.waiting()
         query = Query(
             asked.search,
             reach=(Place(files.store),),
@@ -72,13 +75,15 @@ class RecordSearch:
             session=asked.sessionId,
             since=parse_time(asked.startTime) if asked.startTime else None,
             until=parse_time(asked.endTime) if asked.endTime else None,
+            drafts=waiting,
         )
+        drafts = {printable(draft.path) for draft in waiting.files}
         found = []
         for hit in search.find(query):
             record = files.at(hit.path)
             if record is not None:
                 how = {"score": round(hit.score, 4), "matched": list(hit.matched), "snippet": hit.snippet}
-                found.append(described(record) | how)
+                found.append(described(record) | how | ({"pending": True} if hit.path in drafts else {}))
         return {"records": found} | ({"notice": search.notice} if search.notice else {})
 
     def memory_task_wait(self, asked: MemoryTaskWait) -> dict[str, Any]:
@@ -103,9 +108,12 @@ class RecordSearch:
             yield from ((record, 0.0) for record in files.every())
             return
         self._client.state.seal()
+        waiting = files.waiting()
+        for draft in waiting.files:
+            yield parse(draft.content.decode(errors="replace"), printable(draft.path)), 0.0
         search.follow(_PATIENCE)
         for hit in search.similar(text, Place(files.store), DIRECTORY, _CANDIDATES):
-            record = files.at(hit.path)
+            record = files.at(hit.path) if raw(hit.path) not in waiting.hidden else None
             if record is not None:
                 yield record, hit.score
 
