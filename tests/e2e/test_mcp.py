@@ -94,3 +94,58 @@ def test_a_server_of_its_own_session_lives_through_kills_and_restarts_and_closes
     asyncio.run(use())
     assert [each["actor"] for each in daemon.client.call("session.list")] == ["first"]
     assert [each["via"] for each in daemon.log("memories/alice")] == ["seed", "tool", "tool", "tool", "tool"]
+
+
+def test_an_agent_finds_what_it_wrote_and_its_mount_and_the_log_have_the_same(session: Session) -> None:
+    session.attach()
+    daemon = session.daemon
+
+    async def use(agent: Agent) -> None:
+        text = "Deploys happen on Tuesdays.\n"
+        files = [{"mode": "create", "path": "notes.md", "content": text}]
+        written = await agent.call("write_context", context="user", files=files, message="first")
+        (listed,) = (await agent.call("list_context_files", context="user"))["contexts"]
+        digests = {each["path"]: each["sha256"] for each in listed["files"]}
+        assert digests["notes.md"] == written["files"][0]["sha256"]
+        assert (await agent.call("read_context_file", context="user", path="notes.md"))["content"] == text
+        assert daemon.inside.run("cat", f"{session.user}/notes.md").out == text
+
+        added = await agent.call("memory_add", content="The cat is called Xiaohei.", category="home")
+        waited = await agent.call("memory_task_wait", taskId=added["taskId"])
+        assert waited["status"] == "done"
+        for question in ("Xiaohei", "猫叫什么名字", "what is the name of the pet"):
+            (found,) = (await agent.call("memory_search", search=question, limit=1))["records"]
+            assert found["id"] == added["id"]
+        record = daemon.inside.run("cat", f"{session.user}/records/home/{added['id']}.md").out
+        assert record.endswith("---\nThe cat is called Xiaohei.\n")
+
+    serve(session, use)
+    log = daemon.log(f"memories/{session.actor}")
+    paths = [[change["path"] for change in version["changes"]][-1:] for version in log]
+    assert [version["via"] for version in log] == ["seed", "tool", "tool"]
+    assert paths[1] == ["notes.md"]
+    assert paths[2][0].startswith("records/home/")
+    assert {version["author"]["session"] for version in log[1:]} == {session.id}
+
+
+def test_two_actors_with_tools_never_find_what_the_other_wrote(session: Session) -> None:
+    daemon, secret = session.daemon, "oolong in the morning"
+    others = daemon.json("session", "open", "--actor", session.other)["id"]
+
+    async def mine(agent: Agent) -> None:
+        added = await agent.call("memory_add", content=f"She drinks {secret}.")
+        await agent.call("memory_task_wait", taskId=added["taskId"])
+        assert len((await agent.call("memory_search", search=secret))["records"]) == 1
+
+    async def theirs(agent: Agent) -> None:
+        added = await agent.call("memory_add", content="He drinks coffee in the morning.")
+        await agent.call("memory_task_wait", taskId=added["taskId"])
+        for question in (secret, "oolong", "早上喝什么", "what do they drink"):
+            for found in (await agent.call("memory_search", search=question, limit=100))["records"]:
+                assert found["id"] == added["id"]
+        assert secret not in str(await agent.resources())
+        assert secret not in str((await agent.client.get_prompt("engramfs")).messages)
+
+    serve(session, mine)
+    run(theirs, environment(daemon), "--session", others)
+    daemon.ok("session", "close", others)
