@@ -25,8 +25,8 @@ def command(invocation: Invocation, identifier: str, no_tools: bool) -> None:
         invocation.state, invocation.run, invocation.config, note=lambda what: note(f"engramfs: {what}")
     ) as client:
         offered = Offered(client.session(identifier))
-        writes = not no_tools and any(tool.writes for tool in offered.tools())
-        told = prompt(offered.reach, tools=writes)
+        tools = [] if no_tools else [tool.name for tool in offered.tools()]
+        told = prompt(offered.reach, tools)
     if invocation.json:
         output.document({"text": told.text, "warnings": list(told.warnings)})
         return

@@ -1,5 +1,7 @@
 """What an agent is told about its stores: text for a system prompt."""
 
+from collections.abc import Iterable
+
 import msgspec
 
 from engramfs.client import Attachment
@@ -12,8 +14,9 @@ HOT_MEMORY = "AGENTS.md"
 _HOT_MEMORY_WARN = 8 << 10  # bytes from which on it costs more than it is worth
 _ACCESS = {Access.READ_ONLY: "read-only", Access.READ_WRITE: "you may write here"}
 
+_WRITING = ("write_context", "memory", "memory_add")
 _TOOLS = """\
-The tools write_context, memory and memory_add are the only storage that outlives this sandbox.
+{tools} the only storage that outlives this sandbox.
 - Read a store's README.md or index before you change anything in it, and follow what it says.
 - Read a file before you change it, and pass expected_sha256 when you overwrite it.
 - Make a whole update in one call, so that it is one version.
@@ -33,19 +36,28 @@ class Prompt(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
 
 
-def prompt(reach: Reach, *, tools: bool) -> Prompt:
-    """The text for the session of `reach`; `tools` says whether it is offered tools that write."""
+def prompt(reach: Reach, tools: Iterable[str]) -> Prompt:
+    """The text for the session of `reach`, which is offered tools of these names."""
     reach.refresh()
     info = reach.session.info
     parts = ["\n".join(_note(reach, each) for each in reach)]
-    if tools:
-        parts.append(_TOOLS)
+    parts.append(_tools(set(tools)))
     if info.record_learnings:
         last = "\n- Do this as your last step: nobody is there to ask." if info.unattended else ""
         parts.append(_LEARNINGS + last)
     memory, warnings = _hot_memory(reach)
     parts.append(memory)
     return Prompt("\n\n".join(part for part in parts if part) + "\n", warnings)
+
+
+def _tools(offered: set[str]) -> str:
+    """What to know of the tools that write; nothing where none is offered."""
+    names = [name for name in _WRITING if name in offered]
+    if not names:
+        return ""
+    *others, last = names
+    said = f"The tools {', '.join(others)} and {last} are" if others else f"The tool {last} is"
+    return _TOOLS.format(tools=said)
 
 
 def _note(reach: Reach, attachment: Attachment) -> str:

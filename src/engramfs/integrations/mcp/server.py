@@ -144,7 +144,7 @@ class MemoryServer:
         if params.name != PROMPT:
             raise MCPError(types.INVALID_PARAMS, f"there is no prompt {params.name}; there is {PROMPT}")
         told = await _in_thread(
-            lambda: prompt(self._offered.reach, tools=any(tool.writes for tool in self._offered.tools()))
+            lambda: prompt(self._offered.reach, [tool.name for tool in self._offered.tools()])
         )
         message = types.PromptMessage(role="user", content=types.TextContent(text=told.text))
         return types.GetPromptResult(messages=[message])
