@@ -1,5 +1,8 @@
 """The name of a directory is taken out of every row and path; what is in it stays, unless it is to go too."""
 
+import contextlib
+import random
+
 import pytest
 
 from engramfs.cli.versions import path_of
@@ -14,11 +17,13 @@ from engramfs.history.redaction import redact
 from engramfs.history.redaction_rows import Removed, redactions
 from engramfs.history.verify import verify
 from engramfs.model.author import Author
+from engramfs.model.entry import Entry, Kind
+from engramfs.model.version import ChangeKind
 
 from .conftest import Book
 from .test_redaction import rows_that_hold
 from .test_retention import gc, headers, keep
-from .test_revert import undo
+from .test_revert import change_something, undo
 
 PERSON = Author("person", actor="root")
 NAME = b"hunter2"
@@ -164,3 +169,47 @@ def test_below_the_horizon_the_changes_that_are_kept_lose_it_too(renamed: Book) 
     assert not is_directory(renamed.repository, renamed.store.name, 2, b"top/hunter2")
     take_out(renamed, 4, b"above/hunter2")
     assert rows_that_hold(renamed, b"hunter2/") == []
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3, 4, 5])
+def test_every_tree_is_what_it_was_but_for_that_name_and_changes_name_what_is_in_them(
+    book: Book, seed: int
+) -> None:
+    rng = random.Random(seed)
+    book.write(a__b__x=b"0", a__y=b"0", b__c__z=b"0", top=b"0")
+    for step in range(20):
+        change_something(book, rng, step)
+    trees = {number: book.tree(number) for number in range(1, book.head().number + 1)}
+    removed, parent, name = _take_out_any(book, rng, trees)
+    for number, tree in trees.items():
+        renamed = {_as_now(tree, path, parent, name, removed.instead): path for path in tree}
+        now = book.tree(number)
+        assert {path: (entry.node, entry.digest) for path, entry in now.items()} == {
+            path: (tree[before].node, tree[before].digest) for path, before in renamed.items()
+        }
+        with book.repository.engine.reading() as reader:
+            for change in log.changes(reader, book.store.id, number):
+                where = number - 1 if change.op is ChangeKind.DELETED else number
+                assert change.path in book.tree(where)
+                assert change.from_path is None or change.from_path in book.tree(number - 1)
+
+
+def _take_out_any(
+    book: Book, rng: random.Random, trees: dict[int, dict[bytes, Entry]]
+) -> tuple[Removed, int, bytes]:
+    """The first of many directories that is not at the head any more: what went, and from where."""
+    places = [(number, path) for number, tree in trees.items() for path in tree if path]
+    rng.shuffle(places)
+    for number, path in places:
+        if trees[number][path].kind is Kind.DIRECTORY:
+            above, _, name = path.rpartition(b"/")
+            with contextlib.suppress(Refused):
+                return take_out(book, number, path), trees[number][above].node, name
+    raise AssertionError("every directory is at the head: choose another seed")
+
+
+def _as_now(tree: dict[bytes, Entry], path: bytes, parent: int, name: bytes, instead: bytes) -> bytes:
+    names = path.split(b"/")
+    parents = [tree[b"/".join(names[:depth])].node for depth in range(len(names))]
+    is_it = [path and (above, one) == (parent, name) for above, one in zip(parents, names, strict=True)]
+    return b"/".join(instead if it else one for it, one in zip(is_it, names, strict=True))

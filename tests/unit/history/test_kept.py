@@ -3,6 +3,8 @@
 What is not known any more is refused, never guessed.
 """
 
+import random
+
 import pytest
 
 from engramfs.errors import NotFound, Redacted, Refused
@@ -22,6 +24,7 @@ from engramfs.storage.protocol import Table, Writer
 
 from .conftest import Book
 from .test_retention import gc, headers, keep
+from .test_revert import change_something, contents
 
 PERSON = Author("person", actor="root")
 
@@ -210,3 +213,26 @@ def test_each_trace_of_an_actor_that_is_not_at_the_head_can_be_redacted(pruned: 
     for one in found:
         if not one.at_head:
             take_out(pruned, one.number, one.path.encode())
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3, 5, 6, 8])
+def test_what_is_told_of_a_path_is_what_it_was(book: Book, seed: int) -> None:
+    rng = random.Random(seed)
+    book.write(a__b__x=b"0", a__y=b"0", b__c__z=b"0", top=b"0")
+    for number in range(30):
+        change_something(book, rng, number)
+    before = {number: contents(book, number) for number in range(1, book.head().number + 1)}
+    paths = {path for tree in before.values() for path in tree}
+    told = 0
+    for versions in (rng.randrange(8, 20), rng.randrange(2, 8)):
+        keep(book, versions=versions)
+        gc(book, *rng.sample(sorted(before), rng.randrange(3)))
+        for number in (one for one in headers(book) if one < book.head().oldest):
+            for path in paths:
+                try:
+                    found = held(book, number, path.encode())
+                except NotFound:
+                    continue
+                assert found == before[number].get(path), (number, path)
+                told += 1
+    assert told, "nothing was kept: choose another seed"

@@ -285,7 +285,7 @@ def test_undoing_the_newest_version_always_gives_the_tree_before_it(book: Book, 
     rng = random.Random(seed)
     book.write(a__b__x=b"0", a__y=b"0", b__c__z=b"0", top=b"0")
     for number in range(10):
-        _change_something(book, rng, number)
+        change_something(book, rng, number)
         newest = book.head().number
         undo(book, newest)
         assert _looks(book.tree()) == _looks(book.tree(newest - 1))
@@ -293,7 +293,7 @@ def test_undoing_the_newest_version_always_gives_the_tree_before_it(book: Book, 
         assert _looks(book.tree()) == _looks(book.tree(newest))
 
 
-def _change_something(book: Book, rng: random.Random, number: int) -> None:
+def change_something(book: Book, rng: random.Random, number: int) -> None:
     known = book.tree()
     directories = [path for path, entry in known.items() if entry.kind is Kind.DIRECTORY]
     name = b"/".join(filter(None, [rng.choice(directories), rng.choice([b"a", b"b", b"c", b"x"])]))
