@@ -11,7 +11,7 @@ from tests.bench.daemon import Daemon, memory
 from tests.bench.figures import Figure, Target
 from tests.harness.mcp_client import Agent, connected
 
-_WRITES = 200
+_WRITES, _SEARCHES = 200, 40
 _CONTENT = ("x" * 63 + "\n") * 64  # 4 KiB
 
 
@@ -38,6 +38,27 @@ def tools(directory: str) -> Iterator[Figure]:
     yield Figure(
         name="the same write without a daemon", unit="ms", ours=median(taken) * 1e3, target=Target(15)
     )
+    yield Figure(
+        name="memory of the MCP server, with meaning",
+        unit="MiB",
+        ours=asyncio.run(_with_meaning(daemon.environment, f"{directory}/tools-meaning.toml")) / (1 << 20),
+        target=Target(300),
+        note=f"after {_SEARCHES} searches by words and meaning",
+    )
+
+
+async def _with_meaning(environment: dict[str, str], configuration: str) -> int:
+    """Bytes that the server has in memory, the model included."""
+    with open(configuration, "w", encoding="utf-8"):
+        pass  # the usual one searches by meaning
+    environment = environment | {"ENGRAMFS_CONFIG": configuration}
+    async with connected(environment, "--actor", "alice") as agent:
+        added = await agent.call("memory_add", content="The harbour office opens at nine.")
+        await agent.call("memory_task_wait", taskId=added["taskId"])
+        for number in range(_SEARCHES):
+            answer = await agent.call("memory_search", search=f"opening hours of the harbour, {number}")
+            assert "semantic" in answer["records"][0]["matched"]
+        return memory(_server())["VmRSS"]
 
 
 async def _measured(environment: dict[str, str]) -> tuple[list[float], dict[str, int]]:
