@@ -144,3 +144,25 @@ def test_what_waits_is_found_by_the_session_that_wrote_it_and_by_no_other(
         for session in (owner, mine, other):
             tools[session].close()
             session.close()
+
+
+def test_over_the_protocol_what_waits_is_an_error_with_its_code_and_number(
+    daemon: Daemon, asking: engramfs.Client
+) -> None:
+    pytest.importorskip("mcp")
+    from ..harness.mcp_client import Agent, Refused, run
+
+    place, store = daemon.places[-1], "memory/clerk/state"
+
+    async def use(agent: Agent) -> None:
+        files = [{"mode": "create", "path": "a.md", "content": "one\n"}]
+        with pytest.raises(Refused, match=r"pending: .* nothing is written yet") as caught:
+            await agent.call("write_context", context="state", files=files)
+        document = caught.value.document
+        assert (document["code"], document["pending"], document["store"]) == ("pending", 1, store)
+        read = await agent.call("read_context_file", context="state", path="a.md")
+        assert read["content"] == "one\n", "the session itself sees it"
+
+    run(use, daemon.environment, "--session", place.session)
+    assert daemon.log(store) == []
+    assert len(daemon.json("pending", "list", store)) == 1
