@@ -18,6 +18,7 @@
     │   ├── HoldsSecret         EPERM      exit 5  secret
     │   └── Archived            EROFS      exit 5  archived
     ├── NoDaemon                ENOTCONN   exit 6  no_daemon
+    ├── Unanswered              EIO        exit 1  unanswered
     ├── Unavailable             ENODEV     exit 1  unavailable
     ├── StorageError            EIO        exit 1  storage
     │   ├── Corrupt             EIO        exit 1  corrupt
@@ -166,6 +167,12 @@ class NoDaemon(EngramError):
     errno = errno.ENOTCONN
     exit_code = 6
     code = "no_daemon"
+
+
+class Unanswered(EngramError):
+    """The daemon ended over what it was asked to do: it may have been done, or not."""
+
+    code = "unanswered"
 
 
 class Unavailable(EngramError):

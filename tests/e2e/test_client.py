@@ -1,19 +1,21 @@
 """The client for programs: with a daemon and without one, and from one to the other."""
 
 import contextlib
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import engramfs
-from engramfs.errors import Busy, Conflict, NotFound, ReadOnly, Stale
+from engramfs.errors import Busy, Conflict, NotFound, ReadOnly, Stale, Unanswered
 from engramfs.history.repository import Repository
 from engramfs.history.verify import verify
 from engramfs.model.file_edit import Append, Create, Overwrite
 from engramfs.storage.lock import StoreLock
 
-from ..harness.daemon import Daemon
+from ..harness.daemon import Daemon, eventually
 from .session import Session
 
 Client = engramfs.Client
@@ -115,3 +117,35 @@ def test_an_own_session_outlives_the_daemon_and_finds_the_next_one(daemon: Daemo
         assert mine.id in [each["id"] for each in daemon.client.call("session.list")]
         mine.close()
         assert mine.id not in [each["id"] for each in daemon.client.call("session.list")]
+
+
+def test_over_kills_of_the_worker_reads_go_on_and_no_write_is_done_twice_or_denied(daemon: Daemon) -> None:
+    daemon.up(actor="first")
+    done: list[str] = []
+    unanswered: list[str] = []
+    stop = threading.Event()
+
+    def write() -> None:
+        with engramfs.Client(daemon.state, daemon.run_directory) as client:
+            mine = client.open_session(actor="alice")
+            while not stop.is_set():
+                name = f"{len(done) + len(unanswered)}"
+                try:
+                    mine.edit("memories/alice", [Create(name, "x")])
+                    done.append(name)
+                except Unanswered:
+                    unanswered.append(name)
+                mine.refresh()
+                assert name in {file.path for file in client.files("memories/alice")} or name in unanswered
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    for _ in range(5):
+        time.sleep(0.3)
+        daemon.kill_worker()
+    eventually(lambda: writer.is_alive() and len(done) > 20)
+    stop.set()
+    writer.join(30)
+    created = [change["path"] for each in daemon.log("memories/alice") for change in each["changes"]]
+    assert len(created) == len(set(created))
+    assert set(done) <= set(created) <= {*done, *unanswered, "AGENTS.md"}

@@ -13,7 +13,7 @@ from engramfs.cli import attaching
 from engramfs.cli.command import Command
 from engramfs.cli.identity import identity_options
 from engramfs.cli.invocation import Invocation, pass_invocation
-from engramfs.errors import EngramError, NoDaemon, NotFound
+from engramfs.errors import EngramError, NoDaemon, NotFound, Unanswered
 
 BY_SIGNAL = 128  # added to the number of the signal that ended the command, as shells do
 _FORWARDED = {
@@ -63,7 +63,7 @@ def command(
     finally:
         try:
             invocation.client.call("session.close", id=session)
-        except (NoDaemon, NotFound) as error:
+        except (NoDaemon, NotFound, Unanswered) as error:
             invocation.output.note(f"engramfs: the session is not closed: {error.message}")
     context.exit(code)
 
