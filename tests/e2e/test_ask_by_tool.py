@@ -166,3 +166,26 @@ def test_over_the_protocol_what_waits_is_an_error_with_its_code_and_number(
     run(use, daemon.environment, "--session", place.session)
     assert daemon.log(store) == []
     assert len(daemon.json("pending", "list", store)) == 1
+
+
+def test_what_was_moved_with_its_directory_and_waits_is_found_there(
+    daemon: Daemon, asking: engramfs.Client
+) -> None:
+    owner = asking.open_session("clerk", "dora")
+    ask = [f"{owner.attachments[0].store}=/memories/user:ask"]
+    mine = asking.open_session("clerk", "dora", attach=ask)
+    tools = Offered(mine)
+    try:
+        owner.edit(
+            owner.attachments[0].store, [Create("records/home/1.md", "---\nid: '1'\n---\nThe cat is ill.\n")]
+        )
+        mine.edit(owner.attachments[0].store, [Rename("records/home", "records/house")])
+        tool = tools.tool("memory_search")
+        assert tool is not None
+        answer = call(tool, {"search": "cat"})
+        assert isinstance(answer, dict)
+        assert [(each["category"], each["pending"]) for each in answer["records"]] == [("house", True)]
+    finally:
+        tools.close()
+        for session in (owner, mine):
+            session.close()
