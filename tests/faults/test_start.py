@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+import pytest
+
 from ..harness.daemon import Daemon
 from .disk import Disk
 
@@ -36,3 +38,16 @@ def test_a_second_daemon_on_one_state_directory(daemon: Daemon) -> None:
     )
     place.write("file", b"the first goes on")
     assert os.listdir(Path(daemon.directory, "other", "fs")) == []
+
+
+@pytest.mark.parametrize(
+    ("option", "kibibytes", "limit"), [("-f", 1000, "RLIMIT_FSIZE"), ("-v", 2_000_000, "RLIMIT_AS")]
+)
+def test_a_limit_of_whoever_starts_it(daemon: Daemon, option: str, kibibytes: int, limit: str) -> None:
+    limited = ["bash", "-c", f'ulimit {option} {kibibytes} && exec "$@"', "bash"]
+    daemon.inside.call("os.mkdir", "/mnt/0")
+    refused = daemon.command("up", "--root", "/mnt/0", through=limited)
+    assert (refused.code, refused.err.count("\n")) == (1, 1)
+    assert f"({limit}); lift it: ulimit {option} unlimited" in refused.err
+    assert limit in daemon.command("doctor", through=limited).out
+    daemon.up()

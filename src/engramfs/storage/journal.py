@@ -36,6 +36,7 @@ from engramfs.errors import Corrupt, Full, StorageError
 from engramfs.model.author import Author
 from engramfs.model.operation import Operation
 from engramfs.storage.durable import make_durable
+from engramfs.storage.process_limits import NO_SPACE, no_room
 
 MAGIC = b"ENGRJNL1"
 INLINE = 64 << 10  # bytes of content that ride in a record; larger content is a blob first
@@ -185,8 +186,8 @@ class Journal:
         self.size += written
 
     def _failed(self, error: OSError) -> StorageError:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            return Full(f"no space left for the journal {self.path}; free some, then write again")
+        if error.errno in NO_SPACE:
+            return no_room(f"the journal {self.path}", error.errno, ", then write again")
         return StorageError(f"the journal {self.path} cannot be written: {error.strerror}")
 
     def syncing(self) -> Callable[[], None]:

@@ -28,6 +28,7 @@ import lmdb
 from engramfs.errors import Corrupt, Full, StorageError, Unavailable, Unusable
 from engramfs.storage.durable import make_durable
 from engramfs.storage.lmdb_failures import DATA, translated
+from engramfs.storage.process_limits import no_room
 from engramfs.storage.protocol import Row, Table, Usage
 
 MAP_SIZE = 64 << 30  # sparse: address space, not disk
@@ -194,7 +195,7 @@ class LmdbEngine:
         try:
             os.posix_fallocate(descriptor, 0, _READERS_SIZE)
         except OSError as error:
-            raise Full(f"no space left for {path} ({error.strerror}); free some") from error
+            raise no_room(path, error.errno, "") from error
         finally:
             os.close(descriptor)
 
@@ -220,7 +221,7 @@ class LmdbEngine:
             try:
                 os.truncate(self._path, needed + SLACK)
             except OSError as error:
-                raise Full(f"no space left for {self._path}: {error.strerror}; free some") from error
+                raise no_room(self._path, error.errno, "") from error
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[LmdbReader]:

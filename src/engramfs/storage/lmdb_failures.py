@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import lmdb
 
-from engramfs.errors import Corrupt, Full, StorageError, Unavailable, Unusable
+from engramfs.errors import Corrupt, StorageError, Unavailable, Unusable
+from engramfs.storage.process_limits import NO_SPACE, no_address_space, no_room
 
 DATA = "data.mdb"
 _PROBE = b"\0" * (256 << 10)
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextlib.contextmanager
@@ -40,16 +40,17 @@ def translated(directory: str) -> Iterator[None]:
         ) from error
     except (lmdb.ReadonlyError, lmdb.LockError) as error:
         raise Unavailable(f"the log in {directory} cannot be opened ({error}); is it yours?") from error
+    except lmdb.MemoryError as error:
+        raise Unavailable(no_address_space(f"the log in {directory}")) from error
     except lmdb.Error as error:
-        if no_space(directory):
-            raise Full(
-                f"no space left for the log in {directory}; free some, then it is tried again"
-            ) from error
+        number = shortage(directory)
+        if number is not None:
+            raise no_room(f"the log in {directory}", number, ", then it is tried again") from error
         raise StorageError(f"the log in {directory} failed: {error}") from error
 
 
-def no_space(directory: str) -> bool:
-    """Whether the log there cannot grow.
+def shortage(directory: str) -> int | None:
+    """Why the log there cannot grow, as an errno; None when it can.
 
     LMDB says "Input/output error" for a write that was cut short by a full disk, so ask the disk: a probe
     is written at the offset at which the log ends, which also finds a quota and a limit on file sizes.
@@ -59,9 +60,13 @@ def no_space(directory: str) -> bool:
         end = os.stat(os.path.join(directory, DATA)).st_size
         descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            return os.pwrite(descriptor, _PROBE, end) < len(_PROBE)
+            written = os.pwrite(descriptor, _PROBE, end)
+            if written < len(_PROBE):  # up to where it ends; going on from there says why
+                os.pwrite(descriptor, _PROBE[written:], end + written)
+                return errno.ENOSPC
+            return None
         finally:
             os.close(descriptor)
             os.unlink(probe)
     except OSError as error:
-        return error.errno in _NO_SPACE
+        return error.errno if error.errno in NO_SPACE else None

@@ -1,5 +1,6 @@
 """What the doctor finds: each check against the real thing, sound and not."""
 
+import contextlib
 import os
 import resource
 import subprocess
@@ -169,16 +170,38 @@ def test_a_run_directory_that_others_can_enter(places: Locations) -> None:
     assert one("run directory", places).level == "ok"
 
 
-def test_few_open_files(places: Locations) -> None:
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    assert before[0] >= 1024
+@contextlib.contextmanager
+def limited(which: int, limit: int) -> Iterator[None]:
+    before = resource.getrlimit(which)
+    resource.setrlimit(which, (limit, before[1]))
     try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (300, before[1]))
-        assert one("open files", places).level == "problem"
-        resource.setrlimit(resource.RLIMIT_NOFILE, (1024, before[1]))
-        assert one("open files", places).level == "note"
+        yield
     finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        resource.setrlimit(which, before)
+
+
+def test_few_open_files(places: Locations) -> None:
+    with limited(resource.RLIMIT_NOFILE, 300):
+        finding = one("open files", places)
+    assert finding.level == "problem"
+    assert finding.do == "raise it: ulimit -n 65536, or LimitNOFILE=65536 in the unit"
+    with limited(resource.RLIMIT_NOFILE, 1024):
+        assert one("open files", places).level == "note"
+
+
+def test_limits_on_the_size_of_files_and_on_address_space_are_named(places: Locations) -> None:
+    for name, which, limit, option in (
+        ("file size", resource.RLIMIT_FSIZE, "RLIMIT_FSIZE", "ulimit -f unlimited"),
+        ("memory", resource.RLIMIT_AS, "RLIMIT_AS", "ulimit -v unlimited"),
+    ):
+        assert one(name, places).level == "ok"
+        with limited(which, 20 << 30):
+            finding = one(name, places)
+        assert finding.level == ("note" if name == "file size" else "problem")
+        assert limit in finding.found
+        assert option in finding.do
+    with limited(resource.RLIMIT_FSIZE, 1 << 20):
+        assert one("file size", places).level == "problem"
 
 
 def test_a_state_in_memory_and_one_on_a_remote_disk(

@@ -118,7 +118,7 @@ def test_a_full_disk_is_said_to_be_full_and_loses_nothing_sealed(tmp_path: Path)
     assert output.startswith(f"the log: no space left for the log in {tmp_path}/state/log; free some")
 
 
-def test_a_limit_on_file_sizes_is_said_to_be_a_lack_of_space(tmp_path: Path) -> None:
+def test_a_limit_on_file_sizes_is_a_lack_of_space_and_is_named(tmp_path: Path) -> None:
     output = run(
         """
         sealed = fill(write, "the log:")
@@ -129,6 +129,7 @@ def test_a_limit_on_file_sizes_is_said_to_be_a_lack_of_space(tmp_path: Path) -> 
         file_limit=7 << 20,
     )
     assert re.match(f"the log: no space left for (the log in )?{tmp_path}/state/log", output), output
+    assert "this process may write files of 7 MiB at most (RLIMIT_FSIZE); lift it: ulimit -f" in output
 
 
 def test_a_full_disk_stops_the_journal_between_two_records(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ installation   what is looked at: places, configuration, the daemon if one answe
 finding        ok, note or problem
 kernel         what the kernel can do
 fuse           the device, and mounting without root
-limits         open files, mounts
+limits         open files, their size, address space, mounts
 stale_mounts   mounts whose daemon is dead
 running        run directory, keeper, worker, what failed
 state          schema, lock, journal, what was left behind, the log's size, the clock
@@ -30,6 +30,8 @@ CHECKS: dict[str, Check] = {
     "fusermount3": fuse.check_fusermount,
     "fuse.conf": fuse.check_other_users,
     "open files": limits.check_open_files,
+    "file size": limits.check_file_size,
+    "memory": limits.check_address_space,
     "mounts": limits.check_mounts,
     "stale mounts": stale_mounts.check_stale_mounts,
     "configuration": settings.check_configuration,
