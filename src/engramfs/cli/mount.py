@@ -9,7 +9,7 @@ from engramfs.cli.invocation import Invocation, pass_invocation
 
 
 @click.command("mount", cls=Command, short_help="Serve one session, without root.")
-@click.argument("directory", type=click.Path(), metavar="DIR")
+@click.argument("directory", type=click.Path(readable=False), metavar="DIR")
 @identity_options
 @click.option("--over", is_flag=True, help="Cover the files that are in DIR.")
 @click.pass_context

@@ -16,7 +16,9 @@ def place_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """`--root` and `--pid`."""
     for option in (
         click.option("--pid", type=click.IntRange(min=1), metavar="PID", help="A process of the container."),
-        click.option("--root", type=click.Path(), metavar="DIR", help="A root directory on this machine."),
+        click.option(
+            "--root", type=click.Path(readable=False), metavar="DIR", help="A root directory on this machine."
+        ),
     ):
         function = option(function)
     return function

@@ -14,7 +14,7 @@ MARKS = ("store", "version", "sha256", "access", "author", "session")
 
 
 @click.command("stat", cls=Command, short_help="What the marks of mounted files say.")
-@click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, type=click.Path(readable=False), metavar="FILE...")
 @pass_invocation
 def command(invocation: Invocation, files: tuple[str, ...]) -> None:
     """Say of mounted files which store and version they are, their digest, author and access."""

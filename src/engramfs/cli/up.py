@@ -14,7 +14,13 @@ from engramfs.cli.session import print_attachments
 
 
 @click.command("up", cls=Command, short_help="Start, open a session, attach it.")
-@click.option("--root", default="/", type=click.Path(), metavar="DIR", help="Attach under DIR (default /).")
+@click.option(
+    "--root",
+    default="/",
+    type=click.Path(readable=False),
+    metavar="DIR",
+    help="Attach under DIR (default /).",
+)
 @identity_options
 @click.option("--over", is_flag=True, help="Cover the files there, and end another session there.")
 @pass_invocation
