@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from engramfs.daemon.run_directory import why_nobody_serves
 from engramfs.mount import syscalls
 from engramfs.mount.mountinfo import read_mounts
 
@@ -259,13 +260,17 @@ def test_a_daemon_started_right_after_a_kill_waits_for_the_old_worker(daemon: Da
     assert os.listdir(daemon.run / "fs") == []
 
 
-def test_a_worker_that_keeps_crashing_is_given_up_with_its_last_line(daemon: Daemon) -> None:
-    script = (
-        "import os, sys; from engramfs.daemon.handover import notify\n"
-        "notify('READY=1'); print('no room for the log', file=sys.stderr, flush=True); os.abort()"
-    )
+CRASHES = (
+    "import os, sys; from engramfs.daemon.handover import notify\n"
+    "{first}; print('no room for the log', file=sys.stderr, flush=True); os.abort()"
+)
+
+
+def test_a_worker_that_never_was_ready_and_keeps_crashing_is_given_up_with_its_last_line(
+    daemon: Daemon,
+) -> None:
     started = time.monotonic()
-    keeper = daemon.start(sys.executable, "-c", script, wait=False)
+    keeper = daemon.start(sys.executable, "-c", CRASHES.format(first="pass"), wait=False)
     assert keeper.wait(30) == 1
     assert time.monotonic() - started < 10
     last = daemon.text().splitlines()[-1]
@@ -274,6 +279,27 @@ def test_a_worker_that_keeps_crashing_is_given_up_with_its_last_line(daemon: Dae
     assert last.endswith("no room for the log")
     assert daemon.text().count("started worker") == 5
     assert mounts_under(daemon.run) == []
+
+
+def test_where_a_worker_has_served_once_another_one_is_tried_for_ever(daemon: Daemon) -> None:
+    keeper = daemon.start(sys.executable, "-c", CRASHES.format(first="notify('READY=1')"), wait=False)
+    eventually(lambda: daemon.text().count("started worker") >= 6)
+    assert why_nobody_serves(str(daemon.run)).partition("; another")[0].endswith("no room for the log")
+    assert keeper.poll() is None
+    keeper.terminate()
+    assert keeper.wait(15) == 0
+    assert mounts_under(daemon.run) == []
+
+
+def test_a_keeper_that_was_stopped_blames_no_worker_for_it(daemon: Daemon) -> None:
+    keeper = daemon.start()
+    worker = daemon.ask()
+    time.sleep(1.5)
+    keeper.send_signal(signal.SIGSTOP)
+    time.sleep(7)
+    keeper.send_signal(signal.SIGCONT)
+    time.sleep(2)
+    assert daemon.ask() == worker
 
 
 def test_a_worker_that_cannot_start_is_not_tried_again(daemon: Daemon) -> None:

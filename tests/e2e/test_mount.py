@@ -169,7 +169,7 @@ def test_a_stale_mount_is_replaced(nobody: Unprivileged) -> None:
     point = f"{nobody.home}/point"
     nobody.inside.shell(f"mkdir {point}", user=NOBODY)
     nobody.kill(nobody.start(point))
-    assert "not connected" in nobody.inside.run("ls", point, user=NOBODY).err
+    eventually(lambda: "not connected" in nobody.inside.run("ls", point, user=NOBODY).err)
     second = nobody.start(point)
     assert nobody.inside.shell(f"ls {point}", user=NOBODY).split() == ["memories", "mnt"]
     assert nobody.stop(second) == 0

@@ -57,6 +57,21 @@ def test_a_mixed_workload_does_not_notice_that_workers_are_killed(daemon: Daemon
     assert daemon.client.call("status")["worker"]["restarts"] == 8
 
 
+def test_workers_that_are_killed_before_they_serve_are_replaced_as_often_as_it_takes(daemon: Daemon) -> None:
+    place = daemon.up()
+    place.write("a", b"content")
+    started = "started worker "
+    log = Path(daemon.run_directory, "daemon.log")
+    before = log.read_text().count(started)
+    for number in range(8):
+        os.kill(int(log.read_text().rpartition(started)[2].split()[0]), signal.SIGKILL)
+        eventually(lambda: log.read_text().count(started) > before + number)  # noqa: B023
+    assert place.read("a") == b"content"
+    daemon.ok("restart")
+    daemon.kill_worker()
+    assert place.read("a") == b"content"
+
+
 @pytest.mark.soak
 def test_two_hundred_kills(daemon: Daemon) -> None:
     place = daemon.up(actor="alice")

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -160,9 +161,45 @@ def test_status_shows_a_crash_and_not_a_restart_that_was_asked_for(daemon: Daemo
     assert (worker["restarts"], worker["last_crash"]) == (1, None)
     killed = daemon.kill_worker()
     eventually(lambda: daemon.worker != killed)
-    assert daemon.json("status")["worker"]["last_crash"] == f"worker {killed} ended (killed by SIGKILL)"
+    said = daemon.json("status")["worker"]["last_crash"]
+    assert said.endswith(f"  worker {killed} ended (killed by SIGKILL)")
     daemon.ok("restart")
     assert f"worker {killed} " in daemon.json("status")["worker"]["last_crash"]
+
+
+def test_a_worker_that_is_told_to_end_makes_room_for_another_and_mounts_stay(daemon: Daemon) -> None:
+    place = daemon.up()
+    file = daemon.inside.call("os.open", place.path("a"), os.O_CREAT | os.O_RDWR)
+    before = daemon.worker
+    os.kill(before, signal.SIGTERM)
+    daemon.inside.call("os.write", file, b"goes on")
+    eventually(lambda: daemon.worker != before)
+    daemon.inside.call("os.close", file)
+    assert place.read("a") == b"goes on"
+
+
+def test_a_restart_where_the_keeper_was_killed_brings_another_one_first(daemon: Daemon) -> None:
+    place = daemon.up()
+    place.write("a", b"content")
+    before = daemon.worker
+    os.kill(int(Path(daemon.run_directory, "keeper.lock").read_text()), signal.SIGKILL)
+    daemon.ok("restart")
+    assert daemon.worker != before
+    assert place.read("a") == b"content"
+
+
+def test_status_says_why_no_worker_serves(daemon: Daemon) -> None:
+    daemon.up()
+    journal = Path(daemon.state, "journal")
+    before, text = daemon.worker, "not what a journal begins with, and much longer than any header of one"
+    kept = journal.read_bytes() if journal.is_file() else None
+    assert kept is not None, sorted(journal.iterdir())
+    journal.write_text(text)
+    os.kill(before, signal.SIGKILL)
+    eventually(lambda: "no worker serves now" in daemon.command("status").err, limit=30)
+    assert "journal" in daemon.command("status").err
+    journal.write_bytes(kept)
+    assert daemon.worker != before
 
 
 def test_the_message_for_a_read_only_store_is_the_one_that_people_know(daemon: Daemon) -> None:

@@ -18,7 +18,11 @@ def command(invocation: Invocation) -> None:
 
     Open files go on, and calls in flight are answered by the new worker.
     """
+    from engramfs.cli import starting
+
     before = invocation.client.call("ping")["pid"]
+    with starting.alone(invocation):
+        starting.start_daemon(invocation)  # a keeper, if there is none any more
     invocation.client.call("restart")
     deadline = time.monotonic() + PATIENCE
     while (now := _pid(invocation, deadline)) in (before, None):

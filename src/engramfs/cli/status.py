@@ -1,5 +1,6 @@
 """`engramfs status`: what the daemon serves, and what went wrong."""
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,8 +9,10 @@ import click
 from engramfs.cli.command import Command
 from engramfs.cli.invocation import Invocation, pass_invocation
 from engramfs.cli.output import Output
+from engramfs.errors import NoDaemon
 from engramfs.model.quantities import format_size
 
+_PATIENCE = 2.0  # seconds for the worker after one that crashed
 _SESSION_COLUMNS = ("id", "agent", "actor", "tenant", "state", "places")
 
 
@@ -17,11 +20,23 @@ _SESSION_COLUMNS = ("id", "agent", "actor", "tenant", "state", "places")
 @pass_invocation
 def command(invocation: Invocation) -> None:
     """Show the daemon, its sessions, open batches, the journal and the last failures."""
+    _wait_for_a_worker(invocation)
     status = invocation.client.call("status")
     if invocation.json:
         invocation.output.document(status)
     else:
         _print(invocation.output, status)
+
+
+def _wait_for_a_worker(invocation: Invocation) -> None:
+    """Raises `NoDaemon` with the last error when the keeper waits before it starts the next one."""
+    from engramfs.daemon.run_directory import why_nobody_serves
+
+    until = time.monotonic() + _PATIENCE
+    while why := why_nobody_serves(invocation.locations.run):
+        if time.monotonic() > until:
+            raise NoDaemon(f"no worker serves now: {why}; see {invocation.locations.daemon_log}")
+        time.sleep(0.05)
 
 
 def _print(output: Output, status: dict[str, Any]) -> None:

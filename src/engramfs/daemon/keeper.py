@@ -4,7 +4,8 @@
 
 It mounts the hub, listens on the control socket, and starts a worker with both descriptors. A worker
 that exits with 0 was stopped in order, and the keeper stops too. One that dies otherwise, or exits with
-`RESTART`, is replaced, and its successor takes the connection over: calls in flight wait for it.
+`RESTART`, is replaced, and its successor takes the connection over: calls in flight wait for it. That is
+never given up once a worker has served: one that cannot start now may be able to when the disk has room.
 
 Where that cannot be (a kernel before 6.9, a worker that never served, a connection on which worker after
 worker dies), the connection is ended, the hub mounted afresh, and once the new worker is ready the
@@ -53,6 +54,7 @@ START_LIMIT = 90.0  # seconds until READY=1: a long journal may have to be repla
 HANG_LIMIT = 5.0  # seconds between two signs of life of a worker, and for an answer at its mount
 KILL_LIMIT = 8.0  # seconds from SIGKILL to the worker's end: a slow disk may hold it
 STOP_LIMIT = 10.0  # seconds from SIGTERM to the worker's end
+STOPPED = 1.0  # seconds that a moment is missed by when this process did not run meanwhile
 MOST_LAST_WORDS = 512  # messages read after a worker's end: anybody may send some, and for ever
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -187,7 +189,8 @@ class Keeper:
     def _keep_workers(self) -> int:
         while not self._stopping:
             worker = self._serve_once()
-            if worker.ended_in_order or (worker.status == LOST and self._in_foreground):
+            self._crashes.served(worker.served_for)
+            if self._is_end(worker):
                 return 0
             end = worker.describe_end()
             if self._stopping or worker.told_status == 0:
@@ -197,7 +200,7 @@ class Keeper:
             if self._would_fail_again(worker):
                 return worker.exit_code
             delay = self._crashed(worker, end) if worker.status != RESTART else 0.0
-            if delay is None:
+            if self._crashes.is_hopeless and (self._in_foreground or not self._was_ready):
                 log(f"gave up: {LIMIT} crashes in a row; the last: {end}")
                 return worker.exit_code if worker.status == Busy.exit_code else 1
             if worker.status == RESTART:
@@ -208,17 +211,25 @@ class Keeper:
             self._restarts += 1
         return 0
 
+    def _is_end(self, worker: WorkerProcess) -> bool:
+        """Whether a worker ended as it was to, and no other one comes."""
+        if worker.status == LOST:
+            return self._in_foreground
+        return worker.status == 0 or (worker.status == RESTART and self._stopping)
+
     def _would_fail_again(self, worker: WorkerProcess) -> bool:
         """Of a first start that ended by itself. Another worker that was still going will be gone soon."""
         ended_by_itself = worker.exit_code > 0 and worker.status != RESTART
         is_busy = worker.status == Busy.exit_code and not self._in_foreground
         return not self._was_ready and ended_by_itself and not is_busy
 
-    def _crashed(self, worker: WorkerProcess, end: str) -> float | None:
-        """Seconds to wait before the next worker; None: there is to be no other."""
-        self._last_crash = end
+    def _crashed(self, worker: WorkerProcess, end: str) -> float:
+        """Seconds to wait before the next worker."""
+        self._last_crash = f"{time.strftime('%Y-%m-%d %H:%M:%S')}  {end}"
         self._manager.tell(f"STATUS={end}; starting another")
-        return self._crashes.delay(worker.served_for, from_outside=worker.was_killed_from_outside)
+        delay = self._crashes.delay(from_outside=worker.was_killed_from_outside)
+        self._directory.say_why_nobody_serves(f"{self._last_crash}; another one starts within {delay:g} s")
+        return delay
 
     def _can_be_taken_over(self) -> bool:
         return self._held.can_be_handed_on and not self._crashes.connection_is_suspect
@@ -238,7 +249,7 @@ class Keeper:
         self._events.watch(worker.exited, worker.reap)
         try:
             while worker.status is None:
-                self._events.wait(self._next_moment(worker))
+                self._wait(worker)
                 if (what := worker.overdue()) is not None:
                     self._end_late(worker, what)
                 self._look_after(worker)
@@ -285,6 +296,14 @@ class Keeper:
         log(f"worker {worker.pid} of a keeper that died goes on")
         self._on_ready(worker)
         return worker
+
+    def _wait(self, worker: WorkerProcess) -> None:
+        """For the next event or moment. A keeper that was itself stopped blames no worker for it."""
+        moment = self._next_moment(worker)
+        self._events.wait(moment)
+        late = time.monotonic() - moment if moment is not None else 0.0
+        if late > STOPPED:
+            worker.postpone(late + HANG_LIMIT)
 
     def _next_moment(self, worker: WorkerProcess) -> float | None:
         """When there is something to do even if nothing happens, in monotonic seconds."""
@@ -372,6 +391,7 @@ class Keeper:
         self._probe.ask_later()
         if self._spare is not None:
             self._spare.start_later()
+        self._directory.say_why_nobody_serves("")
         self._held.is_served()
 
     def _say(self, message: str) -> None:

@@ -5,6 +5,7 @@
     <run>/sessions/     one JSON file for each session
     <run>/keeper.lock   held by the one keeper; holds its pid
     <run>/attaching     there while the keeper attaches the sessions of an earlier mount
+    <run>/unserved      why no worker serves, there while that is so
 
 It is 0700: nobody else reaches the hub, whatever the modes inside.
 """
@@ -16,6 +17,7 @@ import os
 from engramfs.errors import Busy, Refused, Unavailable
 
 ATTACHING = "attaching"
+_UNSERVED = "unserved"
 
 
 class RunDirectory:
@@ -66,10 +68,31 @@ class RunDirectory:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
 
+    def say_why_nobody_serves(self, why: str) -> None:
+        """Tell `status`; empty when somebody does. Where it cannot be written, the log says it alone."""
+        path = os.path.join(self.path, _UNSERVED)
+        with contextlib.suppress(OSError):
+            if not why:
+                os.unlink(path)
+                return
+            with open(f"{path}.new", "w", encoding="utf-8", errors="replace") as file:
+                file.write(why)
+            os.rename(f"{path}.new", path)  # nobody reads half of it
+
     def close(self) -> None:
         self.set_attaching(False)
+        self.say_why_nobody_serves("")
         os.ftruncate(self._lock, 0)
         os.close(self._lock)
+
+
+def why_nobody_serves(run: str) -> str:
+    """What a keeper waits for before it starts the next worker; empty while one serves, or none is kept."""
+    try:
+        with open(os.path.join(run, _UNSERVED), encoding="utf-8", errors="replace") as file:
+            return file.read() if keeper_of(run) is not None else ""
+    except OSError:
+        return ""
 
 
 def keeper_of(run: str) -> int | None:

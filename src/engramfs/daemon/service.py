@@ -30,7 +30,7 @@ from engramfs.daemon.redacting import RedactionMethods
 from engramfs.daemon.session_methods import SessionMethods
 from engramfs.daemon.sessions import Sessions, graft_store, remove_store
 from engramfs.daemon.switching import Settled
-from engramfs.errors import EngramError, StorageError, UsageError
+from engramfs.errors import EngramError, StorageError, Unavailable, UsageError
 from engramfs.history import hygiene, importing
 from engramfs.history.commit import Commit
 from engramfs.history.importing import Gathered
@@ -58,6 +58,8 @@ class End(Protocol):
     """The end of the worker, which `stop` brings about; `announce` tells the keeper of it beforehand."""
 
     def announce(self, code: int) -> None: ...
+
+    def is_kept(self) -> bool: ...
 
     def stop(self, code: int = 0) -> None: ...
 
@@ -171,7 +173,12 @@ class Service:
         return None
 
     async def restart(self, params: Parameters, peer: Peer, notify: Notify) -> object:
-        """Seal and make room for another worker, which takes the mounts over."""
+        """Seal and make room for another worker, which takes the mounts over.
+
+        Raises `Unavailable` where no keeper would start one.
+        """
+        if not self._end.is_kept():
+            raise Unavailable("no keeper runs that would start another worker; engramfs up gives it one")
         await self._seal_if_possible()
         self._end.stop(RESTART)
         return None

@@ -29,8 +29,9 @@ from engramfs.daemon import control, handover, rpc
 from engramfs.daemon.adoption import Adoptable
 from engramfs.daemon.config import Config, load
 from engramfs.daemon.gc_schedule import collect_when_due, gc_command
-from engramfs.daemon.handover import FUSE, FUSE_SERVED, LOST, TURN
+from engramfs.daemon.handover import FUSE, FUSE_SERVED, LOST, RESTART, TURN
 from engramfs.daemon.opening import Open, opened, report, serving
+from engramfs.daemon.run_directory import keeper_of
 from engramfs.daemon.service import Service
 from engramfs.daemon.session import Session
 from engramfs.daemon.sessions import Sessions, graft_store
@@ -56,6 +57,13 @@ class _End:
         # A keeper that has died is told nothing.
         with contextlib.suppress(OSError):
             handover.notify("STOPPING=1", f"EXIT_STATUS={code}")
+
+    def is_kept(self) -> bool:
+        """Whether somebody is there to start another worker."""
+        try:
+            return handover.notify("STATUS=making room for another worker")
+        except OSError:
+            return False
 
     def stop(self, code: int = 0) -> None:
         if self.session is not None:
@@ -126,7 +134,7 @@ async def _serve(
             )
             hub = alone.point if alone else os.path.join(run, "fs")
             service = Service(served.repository, filesystem, sessions, config, hub, end, notifier.settled)
-            nursery.start_soon(_stop_on_signal, end)
+            nursery.start_soon(_stop_on_signal, end, run)
             nursery.start_soon(_keep_alive)
             collect = gc_command(places.state, run, places.config)
             nursery.start_soon(collect_when_due, collect, float(config.gc.every), filesystem.resources)
@@ -173,11 +181,12 @@ async def _keep_alive() -> None:
         await trio.sleep(interval)
 
 
-async def _stop_on_signal(end: _End) -> None:
+async def _stop_on_signal(end: _End, run: str) -> None:
+    """Make room for another worker; without a keeper of ours that starts one, end."""
     try:
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             async for _ in signals:
-                end.stop()
+                end.stop(RESTART if keeper_of(run) is not None else 0)
     finally:  # one more is not to end this process before it has closed the log
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)

@@ -64,6 +64,10 @@ class WorkerProcess:
         self._is_ending = True
         self.expect("end", within)
 
+    def postpone(self, seconds: float) -> None:
+        """Let it have so much longer for all that it owes."""
+        self._owed = {what: until + seconds for what, until in self._owed.items()}
+
     def has_shown(self, what: str) -> None:
         self._owed.pop(what, None)
 
@@ -86,10 +90,6 @@ class WorkerProcess:
     def is_serving(self) -> bool:
         """Whether it was ready, and is not to end."""
         return self.ready_since is not None and not self._is_ending
-
-    @property
-    def ended_in_order(self) -> bool:
-        return self.status == 0
 
     @property
     def was_killed_from_outside(self) -> bool:
@@ -144,8 +144,13 @@ class WorkerProcess:
             continue
 
     def describe_end(self) -> str:
-        """Why it ended, for people: the signal or the exit code, and its last line."""
+        """Why it ended, for people: the signal or the exit code, and its last line.
+
+        Who was killed from outside said nothing of it.
+        """
         assert self.status is not None
+        if self.was_killed_from_outside:
+            return f"worker {self.pid} ended (killed by SIGKILL)"
         how = f"exit code {self.status}"
         if self.status < 0:
             how = f"killed by {signal.Signals(-self.status).name}"
