@@ -4,9 +4,11 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from engramfs.daemon.run_directory import keeper_of
 
-from ..harness.daemon import Daemon, eventually
+from ..harness.daemon import ROOTS, Daemon, eventually
 
 
 def kill_keeper(daemon: Daemon) -> int:
@@ -58,3 +60,24 @@ def test_a_second_daemon_of_one_state_is_refused_as_busy(daemon: Daemon, tmp_pat
     other = daemon.command("daemon", "--run", str(tmp_path / "other"), timeout=40)
     assert other.code == 4
     assert "in use by the engramfs daemon" in other.err
+
+
+KILLED_ON_THE_WAY = """
+"$@" & until grep -q "started worker" {run}/daemon.log; do sleep 0.01; done
+kill -{signal} $(cat {run}/keeper.lock); wait $!
+"""
+
+
+@pytest.mark.parametrize(("name", "how"), [("KILL", "killed by SIGKILL"), ("TERM", "stopped")])
+def test_a_start_that_was_killed_says_so_and_no_routine_line(daemon: Daemon, name: str, how: str) -> None:
+    script = KILLED_ON_THE_WAY.format(run=daemon.run_directory, signal=name)
+    daemon.inside.call("os.mkdir", f"{ROOTS}/0")
+    os.mkdir(daemon.run_directory, 0o700)
+    log = Path(daemon.run_directory, "daemon.log")
+    log.touch()
+    started = daemon.command("up", "--root", f"{ROOTS}/0", through=["bash", "-c", script, "bash"])
+    assert (started.code, started.err) == (
+        1,
+        f"engramfs: the daemon was {how} while it started; engramfs up tries again, and see {log}\n",
+    )
+    daemon.up()

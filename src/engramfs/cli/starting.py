@@ -3,15 +3,22 @@
 import contextlib
 import fcntl
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
+from itertools import filterfalse
 
 from engramfs.cli.invocation import Invocation
 from engramfs.daemon.run_directory import ATTACHING, keeper_of
 from engramfs.errors import Conflict, EngramError, NoDaemon, NotFound, Refused, Unavailable, UsageError
 
 PATIENCE = 15.0  # seconds until a started daemon answers
+_ROUTINE = (
+    "engramfs keeper: started worker ",
+    "engramfs keeper: worker: ",
+    "engramfs keeper: the worker is ready",
+)
 _BY_EXIT_CODE = {kind.exit_code: kind for kind in (UsageError, NotFound, Conflict, Refused)}
 
 
@@ -47,9 +54,10 @@ def start_daemon(invocation: Invocation) -> bool:
     finally:
         os.close(log)
     deadline = time.monotonic() + PATIENCE
+    status: int | None = None
     while not (_answers(invocation, deadline) and _is_kept(invocation)):
-        status = _exit_status(process)
-        if status is not None and not invocation.client.is_running():
+        status = _exit_status(process) if status is None else status
+        if status is not None and keeper_of(invocation.locations.run) is None:  # else another was started
             raise _why_ended(invocation, begin, status)
         if time.monotonic() > deadline:
             log_path = invocation.locations.daemon_log
@@ -105,11 +113,19 @@ def _exit_status(process: int) -> int | None:
 
 def _why_ended(invocation: Invocation, begin: int, status: int) -> EngramError:
     path = invocation.locations.daemon_log
+    if status <= 0:
+        how = f"killed by {signal.Signals(-status).name}" if status else "stopped"
+        return Unavailable(f"the daemon was {how} while it started; engramfs up tries again, and see {path}")
     with open(path, "rb") as file:
         file.seek(begin)
         lines = [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]
-    said = [line for line in lines if line.startswith("engramfs: ")] or lines
+    said = [line for line in lines if line.startswith("engramfs: ")] or list(filterfalse(_is_routine, lines))
     kind = _BY_EXIT_CODE.get(status, Unavailable)
     if not said:
-        return kind(f"the daemon ended at once with exit status {status}; see {path}")
+        return kind(f"the daemon ended while it started, with exit status {status}; see {path}")
     return kind(said[-1].removeprefix("engramfs keeper: ").removeprefix("engramfs: "))
+
+
+def _is_routine(line: str) -> bool:
+    """Whether a line of the log says what happens at every start."""
+    return "level=info" in line or line.startswith(_ROUTINE)
