@@ -56,6 +56,17 @@ def desk(daemon: Daemon) -> Desk:
     return desk
 
 
+def test_status_has_a_line_for_each_store_however_much_waits(desk: Desk) -> None:
+    for number in range(3):
+        desk.asking.write(f"new{number}", b"new\n")
+        desk.daemon.barrier()
+    assert len(desk.daemon.json("status")["pending"]) == 3
+    title, _, line, *_ = desk.daemon.ok("status").partition("pending ")[2].splitlines()
+    assert title.split() == ["3"]
+    assert line.split()[:3] == [STORE, "3", "3"]
+    assert line.endswith(f"engramfs pending list {STORE}")
+
+
 def test_what_is_asked_for_is_seen_by_its_session_until_it_is_approved(desk: Desk) -> None:
     daemon, asking, writing = desk.daemon, desk.asking, desk.writing
     asking.write("file", b"asked\n")

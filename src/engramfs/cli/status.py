@@ -54,8 +54,30 @@ def _print(output: Output, status: dict[str, Any]) -> None:
         rows = status[title]
         alarming = rows and title in ("secrets", "failures")
         output.line((f"{title:<8}", "red" if alarming else "cyan"), str(len(rows)))
+        if title == "pending":
+            rows = _by_store(rows)
         if rows:
             _print_rows(output, rows, _SESSION_COLUMNS if title == "sessions" else None)
+
+
+def _by_store(pending: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What waits, a row for each store: how much, the newest, and how to see all of it."""
+    found: dict[str, dict[str, Any]] = {}
+    for one in pending:
+        before = found.get(one["store"], {"waiting": 0, "number": 0})
+        newest = one if one["number"] > before["number"] else before
+        found[one["store"]] = {**newest, "waiting": before["waiting"] + 1}
+    return [
+        {
+            "store": name,
+            "waiting": last["waiting"],
+            "newest": last["number"],
+            "time": last["time"],
+            "author": last["author"],
+            "to list them": f"engramfs pending list {name}",
+        }
+        for name, last in found.items()
+    ]
 
 
 def _print_rows(output: Output, rows: Sequence[dict[str, Any]], columns: Sequence[str] | None) -> None:

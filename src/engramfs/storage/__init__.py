@@ -7,5 +7,6 @@ blobs      content by SHA-256, in checked and compressed parts
 journal    the file to which every acknowledged operation goes first
 journal_scan   reading a journal that another process may be writing
 durable    what makes a file or a directory survive the loss of power
+process_limits   limits of the process that look like a full disk
 lock       one writer for a state directory
 """
