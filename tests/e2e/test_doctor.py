@@ -60,6 +60,22 @@ def test_a_daemon_that_serves_then_fails_then_loses_its_keeper(daemon: Daemon) -
     assert findings(daemon)["daemon"][0]["level"] != "problem"
 
 
+def test_a_hub_that_was_unmounted_by_hand(daemon: Daemon) -> None:
+    place = daemon.up()
+    hub = f"{daemon.run_directory}/fs"
+    daemon.inside.shell(f"umount -l {hub}")
+    place.write("a", b"content")
+    finding = findings(daemon)["daemon"][0]
+    assert (finding["level"], finding["do"]) == ("problem", "engramfs down, then engramfs up")
+    assert f"{hub} was unmounted" in finding["found"]
+    refused = daemon.command("up", "--root", place.root)
+    assert (refused.code, refused.err.count("\n")) == (6, 1)
+    assert f"{hub} was unmounted while the daemon serves" in refused.err
+    daemon.ok("down")
+    assert daemon.up(root=place.root).read("a") == b"content"
+    assert findings(daemon)["daemon"][0]["level"] == "ok"
+
+
 def test_what_a_daemon_that_was_killed_left(daemon: Daemon) -> None:
     place = daemon.up()
     worker, keeper = daemon.worker, keeper_of(daemon.run_directory)

@@ -58,7 +58,10 @@ def _find_hub(hub: str, daemon_pid: int) -> Mount:
     except FileNotFoundError as error:
         raise NoDaemon(f"no process {daemon_pid}: the daemon is gone; start it with engramfs up") from error
     if mount is None or not mount.is_ours:
-        raise NoDaemon(f"nothing of engramfs is mounted at {hub}; start the daemon with engramfs up")
+        what = "was unmounted" if mount is None else f"is covered by a mount of {mount.kind}"
+        raise NoDaemon(
+            f"{hub} {what} while the daemon serves: nothing can be attached; engramfs down, then engramfs up"
+        )
     return mount
 
 

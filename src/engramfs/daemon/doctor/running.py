@@ -8,7 +8,7 @@ from engramfs.daemon.doctor.finding import Finding, note, ok, problem
 from engramfs.daemon.doctor.installation import Installation
 from engramfs.daemon.run_directory import keeper_of
 from engramfs.errors import Conflict, NoDaemon
-from engramfs.mount.mountinfo import read_mounts
+from engramfs.mount.mountinfo import read_mounts, top_mount
 
 
 def check_run_directory(installation: Installation) -> Iterator[Finding]:
@@ -64,7 +64,13 @@ def _answering(status: dict[str, Any], keeper: int | None) -> Iterator[Finding]:
             "engramfs up gives it another keeper, which takes it in",
         )
         return
-    if not any(mount.point == status["mount"] and mount.is_ours for mount in read_mounts()):
+    if not _is_hub(status["mount"], worker["pid"]):
+        yield problem(
+            f"{status['mount']} was unmounted, or is covered, while the daemon serves",
+            "sessions that are attached go on; nothing can be attached any more",
+            "engramfs down, then engramfs up",
+        )
+    elif not _is_hub(status["mount"]):
         yield note(
             f"{status['mount']} is not mounted in this mount namespace",
             "the daemon runs in another one: what it attaches here may not be seen",
@@ -79,6 +85,12 @@ def _answering(status: dict[str, Any], keeper: int | None) -> Iterator[Finding]:
         )
         return
     yield ok(f"a daemon serves (worker pid {worker['pid']}, since {worker['started']})")
+
+
+def _is_hub(point: str, process: int | None = None) -> bool:
+    """Whether the hub is at `point`, here or as `process` has it."""
+    mount = top_mount(read_mounts(process), point)
+    return mount is not None and mount.is_ours
 
 
 def check_failures(installation: Installation) -> Iterator[Finding]:
