@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from engramfs.daemon.client import ControlClient
 from engramfs.daemon.paths import Locations
-from engramfs.errors import Busy, NoDaemon, StorageError
+from engramfs.errors import Busy, EngramError, Full, NoDaemon, StorageError, Unavailable
 
 if TYPE_CHECKING:
     from engramfs.daemon.config import Config
@@ -108,6 +108,16 @@ class State:
                 pass
         except Busy as error:
             self._note(f"showing what is sealed; {error.message}")
+        except (Unavailable, Full) as error:  # of a disk that is read-only, say
+            self._say_what_is_not_shown(error)
+
+    def _say_what_is_not_shown(self, error: EngramError) -> None:
+        from engramfs.vfs.recovery import count_unsealed
+
+        count = count_unsealed(self._reader())
+        if count:
+            why = error.message.partition("; ")[0]
+            self._note(f"the journal has {count:,} records that are in no version, and are not shown: {why}")
 
     def seal_journal(self, repository: "Repository") -> None:
         """Seal what a daemon that died had acknowledged. The one place where programs do so."""

@@ -1,6 +1,7 @@
 """One writer for a state directory: the worker, or a command that writes while no worker runs."""
 
 import contextlib
+import errno
 import fcntl
 import os
 
@@ -18,7 +19,8 @@ class StoreLock:
         try:
             self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise Unavailable(f"cannot open {self.path}: {error.strerror}; is {state} yours?") from error
+            do = "remount it writable" if error.errno == errno.EROFS else f"is {state} yours?"
+            raise Unavailable(f"cannot open {self.path}: {error.strerror}; {do}") from error
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -5,6 +5,7 @@ same trees, batches and cuts as a worker, and commits all of it at once.
 """
 
 import contextlib
+import math
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ from engramfs.history.repository import Repository
 from engramfs.model.store import Head
 from engramfs.model.transient import TransientNames
 from engramfs.storage.journal import Journal, Record
+from engramfs.storage.journal_scan import JournalScan
 from engramfs.storage.protocol import Table, Writer
 from engramfs.vfs.fork import Fork
 from engramfs.vfs.invalidator import NoInvalidator
@@ -174,6 +176,21 @@ def _account_for(stores: Iterable[int], position: int, writer: Writer) -> None:
             head = catalog.head(writer, store)
             if head.journal_position < position:
                 catalog.put_head(writer, store, replace(head, journal_position=position))
+
+
+def count_unsealed(repository: Repository) -> int:
+    """How many records of the journal a recovery would replay: they are in no version. Changes nothing."""
+    positions: dict[int, float] = {}
+    found = 0
+    with repository.engine.reading() as reader:
+        for record in JournalScan(repository.journal_path):
+            if record.store not in positions:
+                try:
+                    positions[record.store] = catalog.head(reader, record.store).journal_position
+                except NotFound:
+                    positions[record.store] = math.inf
+            found += record.position > positions[record.store]
+    return found
 
 
 def last_position(repository: Repository) -> int:

@@ -109,6 +109,29 @@ def test_a_journal_of_a_daemon_that_died_with_a_torn_end(places: Locations, repo
     assert one("journal", places).level == "problem"
 
 
+def test_of_a_journal_what_is_in_the_log_is_told_from_what_is_not(
+    places: Locations, repository: Repository
+) -> None:
+    journal = Journal(repository.journal_path, 1 << 20)
+    for position in (1, 2):
+        journal.append(Record(position, 1, SYSTEM, 1, Unlink(1, b"a", 1)))
+    journal.close()
+
+    def seal(writer: Writer, position: int) -> None:
+        head = msgspec.structs.replace(catalog.head(writer, 1), journal_position=position)
+        catalog.put_head(writer, 1, head)
+
+    repository.transact(lambda writer: seal(writer, 1))
+    repository.close()
+    left = one("journal", places)
+    assert (left.level, "2 records" in left.found) == ("note", True)
+    assert "1 of them are not in the log" in left.found
+    with Repository.open(places.state, write="the tests") as again:
+        again.transact(lambda writer: seal(writer, 2))
+    left = one("journal", places)
+    assert (left.level, "all of it is in the log" in left.found) == ("ok", True)
+
+
 def test_a_journal_that_is_nearly_full(places: Locations, repository: Repository) -> None:
     repository.close()
     Path(places.config).write_text('[journal]\nmax_bytes = "100B"\n')

@@ -18,6 +18,7 @@ from engramfs.storage.journal_scan import JournalScan
 from engramfs.storage.lmdb_engine import LmdbEngine
 from engramfs.storage.lock import holder_of
 from engramfs.storage.protocol import Table
+from engramfs.vfs.recovery import count_unsealed
 
 _FULL = 0.8
 _SECOND = 10**9
@@ -86,11 +87,7 @@ def check_journal(installation: Installation) -> Iterator[Finding]:
             "see failures above, free disk space, or raise journal.max_bytes",
         )
     elif scan.records and installation.worker is None:
-        yield note(
-            shown,
-            "a daemon that died had acknowledged them, and they are in no version yet",
-            "any command that reads the stores, or engramfs up, seals them",
-        )
+        yield _left_behind(installation, shown, scan.records)
     else:
         yield ok(shown)
     if scan.torn_bytes and installation.worker is None:
@@ -99,6 +96,21 @@ def check_journal(installation: Installation) -> Iterator[Finding]:
             "a write was under way when the machine or the daemon died; it was never acknowledged",
             "nothing: the next start drops them",
         )
+
+
+def _left_behind(installation: Installation, shown: str, records: int) -> Finding:
+    """What a journal means that no daemon is writing to."""
+    unsealed = records
+    if installation.has_state:
+        with Repository.open(installation.locations.state) as repository:
+            unsealed = count_unsealed(repository)
+    if not unsealed:
+        return ok(f"{shown}, and all of it is in the log; the next start empties it")
+    return note(
+        shown if unsealed == records else f"{shown}; {unsealed:,} of them are not in the log",
+        "a daemon acknowledged them, and could not seal them before it ended: they are in no version yet",
+        "any command that reads the stores, or engramfs up, seals them",
+    )
 
 
 def check_log(installation: Installation) -> Iterator[Finding]:
