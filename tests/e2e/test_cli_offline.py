@@ -410,6 +410,19 @@ def test_what_a_dead_daemon_acknowledged_is_sealed_before_anything_is_read_or_wr
     assert left_behind.ok("show", "contexts/handbook:unsealed.md") == "unsealed\n"
 
 
+def test_diff_says_how_a_directory_is_written_that_looks_like_a_path(handbook: Command) -> None:
+    (handbook.directory / "mir").mkdir()
+    for code, arguments in ((3, ["mir"]), (2, ["mir", "notes.md"])):
+        said = handbook.refused(code, "diff", "contexts/handbook", *arguments)
+        assert "for the directory, write ./mir" in said
+    assert "deleted" in str(handbook.json("diff", "contexts/handbook", "./mir"))
+
+
+def test_export_says_that_it_takes_a_version_and_no_path(handbook: Command) -> None:
+    assert "STORE[@N] [DIR]" in handbook.ok("export", "--help")
+    assert "whole trees" in handbook.refused(2, "export", "contexts/handbook:notes.md", "out")
+
+
 @pytest.mark.parametrize("arguments", [["backup"], ["export", "contexts/handbook"], ["export", "--git"]])
 def test_a_copy_is_not_put_where_the_stores_are(handbook: Command, arguments: list[str]) -> None:
     os.symlink(handbook.state, handbook.directory / "by another name")

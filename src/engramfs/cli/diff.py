@@ -1,5 +1,6 @@
 """`engramfs diff STORE[@A] [STORE@B | DIR] [PATH]`: what differs between versions, or from a directory."""
 
+import os
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -75,7 +76,8 @@ def _sides(
     if second is not None and (second == old.store or second.startswith((f"{old.store}@", f"{old.store}:"))):
         new, second = refer(repository, second), None
     if second is not None and path is not None:
-        raise UsageError(f"{second} is no version of {old.store}; write {old.store}@N")
+        otherwise = _or_directory(second) or f"write {old.store}@N"
+        raise UsageError(f"{second} is no version of {old.store}; {otherwise}")
     old = with_path(old, second if path is None else path)
     if new is not None and directory is not None:
         raise UsageError("diff compares with a version or with a directory; leave one out")
@@ -86,6 +88,11 @@ def _sides(
 
 def _is_directory(argument: str) -> bool:
     return argument in (".", "..") or argument.startswith(("/", "./", "../"))
+
+
+def _or_directory(argument: str) -> str:
+    """What to do when the argument was meant as a directory that is there; empty when there is none."""
+    return f"for the directory, write ./{argument}" if os.path.isdir(argument) else ""
 
 
 def _differences(reader: "Reader", sides: _Sides) -> "tuple[list[Difference], Contents]":
@@ -111,7 +118,7 @@ def _between(
     path = old.path or b""
     trees = [path_tree_at(reader, store, number, path) for number in (before, after)]
     if path and not any(resolve(tree, path) for tree in trees):
-        raise _no_path(store, path, f"@{before} or @{after}")
+        raise _no_path(store, path, f"@{before} or @{after}", _or_directory(printable(path)))
 
     def contents(one: "Difference") -> tuple[bytes | None, bytes | None]:
         return content_of(reader, one.old), content_of(reader, one.new)
@@ -140,11 +147,9 @@ def _from_directory(
     return found, contents
 
 
-def _no_path(store: "Store", path: bytes, where: str) -> NotFound:
-    return NotFound(
-        f"there is no {printable(path)} in {store.name}{where}; "
-        f"engramfs show {store.name}: lists what there is"
-    )
+def _no_path(store: "Store", path: bytes, where: str, otherwise: str = "") -> NotFound:
+    otherwise = otherwise or f"engramfs show {store.name}: lists what there is"
+    return NotFound(f"there is no {printable(path)} in {store.name}{where}; {otherwise}")
 
 
 def _numbers(old: "Reference", new: "Reference | None", newest: int) -> tuple[int, int]:

@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from engramfs.cli import offline
-from engramfs.cli.arguments import refer, reference_argument
+from engramfs.cli.arguments import complete_stores, refer
 from engramfs.cli.command import Command
 from engramfs.cli.copies import outside_state
 from engramfs.cli.invocation import Invocation, pass_invocation
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command("export", cls=Command, short_help="Write a tree as plain files, or all as git.")
-@reference_argument
+@click.argument("reference", metavar="STORE[@N]", shell_complete=complete_stores)
 @click.argument("directory", required=False, type=click.Path(), metavar="[DIR]")
 @click.option("--git", "repository", type=click.Path(), metavar="DIR", help="Write the history as commits.")
 @click.option("--bare", is_flag=True, help="With --git, make a repository without a working tree.")
