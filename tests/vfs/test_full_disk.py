@@ -198,3 +198,12 @@ async def test_an_open_file_that_is_removed_on_a_full_disk_is_gone(
     small_disk.clear()
     await machine.seal()
     assert machine.tree() == {"directory": None}
+
+
+async def test_records_that_the_log_has_do_not_count_as_unsealed(machine: Machine) -> None:
+    ann = machine.writes()
+    for number in range(20):
+        await ann.save("file", b"%d" % number)
+    ann.create("open")  # which no version may hold yet
+    await machine.seal()
+    assert machine.filesystem.unsealed_records() == 1 < machine.journal.records

@@ -47,7 +47,7 @@ def _print(output: Output, status: dict[str, Any]) -> None:
         output.line(("crash   ", "red"), str(worker["last_crash"]))
     output.line(("mount   ", "cyan"), str(status["mount"]))
     size = format_size(journal["bytes"])
-    output.line(("journal ", "cyan"), f"{journal['records']} records not sealed yet, {size}")
+    output.line(("journal ", "cyan"), f"{journal['records']} records not sealed yet, a file of {size}")
     for notice in status["notices"]:
         output.line(("notice  ", "yellow"), str(notice))
     for title in ("sessions", "batches", "pending", "secrets", "failures"):

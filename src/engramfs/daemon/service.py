@@ -144,7 +144,7 @@ class Service:
             "batches": batches,
             "pending": self._pending_methods.waiting(),
             "secrets": self._secrets(),
-            "journal": {"records": resources.journal.records, "bytes": resources.journal.size},
+            "journal": {"records": self._filesystem.unsealed_records(), "bytes": resources.journal.size},
             "failures": [
                 {"time": format_time(failure.time), "store": failure.store, "what": failure.what}
                 for failure in resources.failures

@@ -27,7 +27,9 @@ import errno
 import os
 import threading
 import zlib
-from collections.abc import Callable, Iterator
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 import msgspec
@@ -108,7 +110,7 @@ class Journal:
         self.path = path
         self.max_bytes = max_bytes
         self.torn_bytes = 0  # dropped from the end when it was opened
-        self.records = 0  # in the file now
+        self._positions: dict[int, array[int]] = {}  # of the records in the file now, by store
         self.position = 0
         self._descriptor = -1
         self._unsafe = threading.Event()  # the file may hold records that no sync can save any more
@@ -133,7 +135,7 @@ class Journal:
         end, last = len(MAGIC), 0
         for record, after in self._read():
             end, last = after, record.position
-            self.records += 1
+            self._holds(self._positions, record)
         self.torn_bytes = self.size - end
         if self.torn_bytes:
             self._set_tail_aside(end)
@@ -158,6 +160,21 @@ class Journal:
     def _read(self) -> Iterator[tuple[Record, int]]:
         return read_records(self._descriptor, self.size, self.path)
 
+    @property
+    def records(self) -> int:
+        """How many are in the file now."""
+        return sum(map(len, self._positions.values()))
+
+    def count(self, needed: Mapping[int, int]) -> int:
+        """How many of them are needed: by store, from which position on."""
+        stores = self._positions.keys() & needed
+        held = ((self._positions[store], needed[store]) for store in stores)
+        return sum(len(positions) - bisect_left(positions, first) for positions, first in held)
+
+    @staticmethod
+    def _holds(positions: dict[int, "array[int]"], record: Record) -> None:
+        positions.setdefault(record.store, array("Q")).append(record.position)
+
     def replay(self) -> Iterator[Record]:
         """Every whole record, oldest first."""
         for record, _ in self._read():
@@ -173,7 +190,7 @@ class Journal:
             )
         self._write(frame)
         self.position = record.position
-        self.records += 1
+        self._holds(self._positions, record)
 
     def _write(self, frame: bytes) -> None:
         try:
@@ -224,7 +241,7 @@ class Journal:
             except OSError as error:
                 raise self._failed(error) from error
             self.size = len(MAGIC)
-            self.records = 0
+            self._positions = {}
             self._unsafe.clear()
 
     def compact(self, keep: Callable[[Record], bool]) -> None:
@@ -243,7 +260,7 @@ class Journal:
         os.close(self._descriptor)
         self._descriptor = descriptor
         self.size = os.fstat(descriptor).st_size
-        self.records = kept
+        self._positions = kept
         self._unsafe = unsafe = threading.Event()  # a sync of the old file may fail yet
         try:
             make_durable(self._directory)
@@ -251,16 +268,19 @@ class Journal:
             unsafe.set()
             raise self._failed(error) from error
 
-    def _write_kept(self, temporary: str, keep: Callable[[Record], bool]) -> tuple[int, int]:
-        """How many were kept, and a descriptor of the new file."""
-        found = kept = 0
+    def _write_kept(
+        self, temporary: str, keep: Callable[[Record], bool]
+    ) -> tuple[dict[int, "array[int]"], int]:
+        """The positions of those that were kept, and a descriptor of the new file."""
+        kept: dict[int, array[int]] = {}
+        found = 0
         with open(temporary, "wb", opener=_private) as file:
             file.write(MAGIC)
             for record in self.replay():
                 found += 1
                 if keep(record):
                     file.write(frame_of(record))
-                    kept += 1
+                    self._holds(kept, record)
             if found < self.records:  # the disk lost what it could not write; the log may get it yet
                 raise OSError(errno.EIO, f"{self.records - found} records cannot be read back")
             file.flush()
