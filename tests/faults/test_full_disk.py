@@ -12,7 +12,7 @@ from engramfs.history.repository import Repository
 from engramfs.storage.lmdb_engine import LmdbEngine
 from engramfs.storage.protocol import Table, Writer
 
-from ..harness.daemon import Daemon, eventually
+from ..harness.daemon import Daemon, Place, eventually
 from ..harness.small_disk import SmallDisk
 from .disk import MIB, Disk
 from .machine import WRITER, problems_in
@@ -105,3 +105,38 @@ def test_the_map_has_to_grow_on_a_full_disk(small_disk: SmallDisk) -> None:
             assert reader.get(Table.META, b"large") == content
     finally:
         repository.close()
+
+
+def fill_with_files(daemon: Daemon) -> tuple[Place, str, bytes]:
+    """A session on a disk of 16 MiB, and the file whose close found no room."""
+    daemon.inside.shell(f"mkdir {daemon.state}; mount -t tmpfs -o size=16m state {daemon.state}")
+    place = daemon.up()
+    for number in range(60):
+        name, content = f"f{number}", os.urandom(400_000)
+        try:
+            place.write(name, content)
+        except OSError:
+            break
+    assert place.read(name) == content
+    return place, name, content
+
+
+def test_a_close_that_found_no_room_enters_the_log_once_there_is_some(daemon: Daemon) -> None:
+    place, name, content = fill_with_files(daemon)
+    failures = daemon.client.call("status")["failures"]
+    assert [place.store] == [each["store"] for each in failures if f"{name} was closed" in each["what"]]
+    assert f"{name} was closed and is not recorded yet" in place.read(".versions/status").decode()
+    daemon.kill_worker()
+    assert place.read(name) == content
+    daemon.inside.shell(f"mount -o remount,size=64m {daemon.state}")
+    eventually(lambda: f"created {name}" in place.changes()[-1])
+    eventually(lambda: daemon.client.call("status")["journal"]["records"] == 0)
+    assert place.read(name) == content
+    assert daemon.json("diff", place.store, place.state) == []
+    daemon.ok("down")
+
+
+def test_what_finds_no_room_until_the_end_is_named_as_lost(daemon: Daemon) -> None:
+    _, name, _ = fill_with_files(daemon)
+    daemon.ok("down")
+    assert f"had written to {name} and closed: there was no room to record it" in daemon.said()

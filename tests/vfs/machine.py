@@ -119,6 +119,7 @@ class Machine:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self.writer.serve)
                 nursery.start_soon(self.filesystem.seal_when_due)
+                nursery.start_soon(self.filesystem.resources.failed_closes.serve)
 
     async def stop(self) -> None:
         """As a worker stops in order: what is open is sealed."""

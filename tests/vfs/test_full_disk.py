@@ -200,6 +200,111 @@ async def test_an_open_file_that_is_removed_on_a_full_disk_is_gone(
     assert machine.tree() == {"directory": None}
 
 
+async def test_a_close_that_found_no_room_is_made_up_for_by_itself_once_there_is_some(
+    small_disk: SmallDisk, machine: Machine
+) -> None:
+    ann, content = machine.writes(), os.urandom(MIB)
+    small_disk.fill(leave=MIB + (300 << 10))
+    with pytest.raises(Full):
+        await ann.save("large", content)
+    assert ann.read("large") == content
+    [failure] = machine.filesystem.resources.failures
+    assert failure.store == machine.live().store.name
+    assert "large was closed and is not recorded yet" in failure.what
+    assert "large was closed and is not recorded yet" in ann.read(".versions/status").decode()
+    small_disk.clear()
+    await eventually(lambda: not machine.filesystem.resources.failed_closes)
+    assert "large is recorded now" in ann.read(".versions/status").decode()
+    await machine.seal()
+    assert machine.tree() == {"file": b"one", "large": content}
+    assert machine.versions()[-1].author == "ann"
+    assert machine.filesystem.unsealed_records() == 0
+
+
+async def test_another_worker_makes_up_for_a_close_that_found_no_room(
+    small_disk: SmallDisk, machine: Machine, boot: Boot
+) -> None:
+    ann, content = machine.programs["ann"], os.urandom(MIB)
+    still_open = ann.create("open")
+    await still_open.write(b"half")
+    small_disk.fill(leave=MIB + (300 << 10))
+    with pytest.raises(Full):
+        await ann.save("large", content)
+    machine.crash()
+    again = await boot(state=machine.state, crashed=machine)
+    assert again.programs["ann"].read("large") == content
+    small_disk.clear()
+    await eventually(lambda: not again.filesystem.resources.failed_closes)
+    await again.seal()
+    assert again.tree() == {"file": b"one", "large": content}
+    assert again.versions()[-1].author == "ann"
+
+
+async def test_what_is_written_after_a_failed_close_waits_for_its_own(
+    small_disk: SmallDisk, machine: Machine
+) -> None:
+    ann = machine.writes()
+    opened = ann.create("large")
+    await opened.write(os.urandom(MIB))
+    small_disk.fill(leave=100 << 10)
+    with pytest.raises(Full):
+        await opened.close_duplicate()
+    await opened.write(b"half of ")
+    small_disk.clear()
+    await eventually(lambda: not machine.filesystem.resources.failed_closes)
+    await machine.seal()
+    assert machine.tree() == {"file": b"one"}
+    await opened.truncate(0)
+    await opened.write(b"whole")
+    await opened.close()
+    await machine.seal()
+    assert machine.tree() == {"file": b"one", "large": b"whole"}
+
+
+async def test_what_is_removed_after_a_failed_close_gives_its_room_back(
+    small_disk: SmallDisk, machine: Machine
+) -> None:
+    ann = machine.writes()
+    small_disk.fill(leave=MIB + (300 << 10))
+    with pytest.raises(Full):
+        await ann.save("large", os.urandom(MIB))
+    ann.unlink("large")
+    await eventually(lambda: small_disk.free > 900 << 10)
+    assert not machine.filesystem.resources.failed_closes
+    small_disk.clear()
+    await machine.seal()
+    assert machine.changes() == [["created file"]]
+
+
+async def test_a_session_that_ends_before_there_is_room_names_what_is_lost(
+    small_disk: SmallDisk, machine: Machine
+) -> None:
+    ann = machine.writes()
+    small_disk.fill(leave=MIB + (300 << 10))
+    with pytest.raises(Full):
+        await ann.save("large", os.urandom(MIB))
+    machine.filesystem.end(ann.view)
+    assert any("written to large and closed: there was no room" in failure for failure in machine.failures())
+    assert not machine.filesystem.resources.failed_closes
+    small_disk.clear()
+
+
+async def test_a_write_that_finds_no_room_leaves_the_times_alone(
+    small_disk: SmallDisk, machine: Machine
+) -> None:
+    ann = machine.writes()
+    opened = ann.create("new")
+    before = ann.stat("new")
+    small_disk.fill(leave=0)
+    with pytest.raises(OSError, match="No space left"):
+        await opened.write(b"x")
+    assert ann.stat("new") == before
+    small_disk.clear()
+    await opened.close()
+    await machine.seal()
+    assert machine.tree() == {"file": b"one", "new": b""}
+
+
 async def test_records_that_the_log_has_do_not_count_as_unsealed(machine: Machine) -> None:
     ann = machine.writes()
     for number in range(20):

@@ -107,6 +107,7 @@ async def serving(state: Open, *, expendable: bool = False) -> AsyncIterator[tri
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_vital, state.writer.serve, expendable)
         nursery.start_soon(_vital, state.filesystem.seal_when_due, expendable)
+        nursery.start_soon(_vital, state.filesystem.resources.failed_closes.serve, expendable)
         try:
             yield nursery
         finally:

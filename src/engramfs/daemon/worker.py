@@ -40,6 +40,7 @@ from engramfs.fuse.answered import Answered
 from engramfs.fuse.notifier import Notifier
 from engramfs.fuse.session import FuseSession
 from engramfs.history import catalog
+from engramfs.vfs.losing import say_what_is_lost
 from engramfs.vfs.resuming import resume
 from engramfs.vfs.unrecorded import Unrecorded
 from engramfs.vfs.view_numbers import ViewNumbers
@@ -146,6 +147,9 @@ async def _serve(
                 alone.say_where(shown)
             await session.serve()
             end.announce(end.code)
+        if end.code != handover.RESTART:
+            for view in filesystem.writable_views():
+                say_what_is_lost(view)
     return end.code
 
 

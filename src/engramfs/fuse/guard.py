@@ -32,8 +32,8 @@ def guarded(handler: Handler) -> Handler:
             raise
         except EngramError as error:
             if isinstance(error, StorageError):
-                log.error(error.message, operation=handler.__name__)
-                arguments[0].failed(f"{handler.__name__}: {error.message}")
+                log.error(error.message, operation=handler.__name__, **error.details)
+                arguments[0].failed(handler.__name__, error, *arguments[1:3])
             raise pyfuse3.FUSEError(error.errno) from None
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):

@@ -19,6 +19,7 @@ import pyfuse3
 import trio
 
 from engramfs.errors import EntryExists, NoEntry, Stale, StorageError
+from engramfs.fuse import failures
 from engramfs.fuse.guard import guarded
 from engramfs.model.entry import NODE_MASK
 from engramfs.model.names import MAX_PART
@@ -341,9 +342,11 @@ class Operations(pyfuse3.Operations):
     async def fsyncdir(self, fh: int, datasync: bool) -> None:
         await self.fsync(fh, datasync)
 
-    def failed(self, what: str) -> None:
-        """Something that `status` should show."""
-        self._filesystem.resources.failed("", what)
+    def failed(self, operation: str, error: StorageError, place: int, what: object = None) -> None:
+        """Let `status` show it: `operation` failed for an inode or a handle, and perhaps a name in it."""
+        inode = (place & _NO_LOSSES) >> _BITS if operation in failures.BY_HANDLE else place
+        name = what if operation in failures.BY_NAME and isinstance(what, bytes) else b""
+        failures.remember(self._filesystem, operation, inode, name, error)
 
     def _known(self, attributes: Attributes) -> pyfuse3.EntryAttributes:
         """An answer after which the kernel holds the inode once more."""

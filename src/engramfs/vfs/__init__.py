@@ -11,6 +11,8 @@
     log_writer      the one thread that writes to the log
     open_file, spool, recording
                     a file that is open for writing, its bytes, and how they are recorded
+    failed_closes, losing
+                    what found no room when it was closed, recorded later; what is lost, said by name
     unrecorded      which inodes have bytes that only a spool has, and of which such bytes were lost
     orphans         files without a name that may still be open
     content         reading content out of nodes and blobs

@@ -108,7 +108,7 @@ class Filesystem:
         pyfuse3 does not say which inode a `statfs` is about, and one actor must not read off how much
         another keeps.
         """
-        writable = [view for view in self.views.values() if isinstance(view, WritableView)]
+        writable = self.writable_views()
         if len({view.author.session for view in writable}) == 1:
             return min((view.space() for view in writable), key=lambda space: space.free)
         disk = os.statvfs(self.resources.spool_path)
@@ -118,6 +118,9 @@ class Filesystem:
             files=disk.f_files - disk.f_ffree,
             free_files=disk.f_favail,
         )
+
+    def writable_views(self) -> list[WritableView]:
+        return [view for view in self.views.values() if isinstance(view, WritableView)]
 
     def unmade_views(self) -> list[tuple[int, Key]]:
         """The numbers and keys of views that an earlier worker showed and that nobody asked for since."""
@@ -365,7 +368,8 @@ class Filesystem:
         return min(max(_COMPACT, size * 2), (size + allowed) // 2)
 
     async def seal_all(self) -> None:
-        """Seal every store and wait until all of it is in the log."""
+        """Seal every store, with what found no room when it was closed, and wait for the log to have it."""
+        await self.resources.failed_closes.try_again()
         for store in list(self.stores.values()):
             await store.sealed()
             while store.offers and not self.resources.writer.trouble:

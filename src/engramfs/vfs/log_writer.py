@@ -20,7 +20,7 @@ from engramfs.errors import EngramError, Unusable
 from engramfs.history.repository import Repository
 from engramfs.storage.protocol import Writer
 
-RETRY, RETRY_MAX = 0.25, 5.0  # seconds
+RETRY, RETRY_MAX = 0.25, 2.0  # seconds
 _GROUP = 256  # jobs in one transaction at most
 
 Result = TypeVar("Result")

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
-from engramfs.errors import FileTooLarge, QuotaExceeded, Stale
+from engramfs.errors import EngramError, FileTooLarge, QuotaExceeded, Stale, StorageError
 from engramfs.model.entry import EMPTY_DIGEST, Entry
 from engramfs.model.names import printable
 from engramfs.model.operation import Update
@@ -48,9 +48,10 @@ class Recorder:
 
     def __init__(self, view: "WritableView") -> None:
         self._view = view
-        self._store = view.store
+        self._store = self.store = view.store
         self._refused = RefusedContents(view)
         self._secrets = RefusedSecrets(view)
+        self._failed = view.store.resources.failed_closes
 
     # Changing bytes
 
@@ -70,8 +71,13 @@ class Recorder:
             offset = spool.size
             self._view.pages_are_void(file.node.id)
         self._check_growth(spool, max(spool.size, offset + len(data)))
-        written = spool.write(offset, data)
         self._store.dirty.add(spool)
+        try:
+            written = spool.write(offset, data)
+        except OSError:
+            if not spool.dirty:
+                self._store.dirty.discard(spool)
+            raise
         spool.mtime = self._later(file.node.entry.mtime, spool.mtime)
         return written
 
@@ -104,9 +110,7 @@ class Recorder:
             spool.mtime = self._later(node.entry.mtime, spool.mtime)
         if not opened:
             await self.record(file)
-            if file.writers <= 0 and self._view.files.get(node.id) is file:
-                self.discard(file)
-                del self._view.files[node.id]
+            self.let_go(file)
 
     def _later(self, *earlier: int) -> int:
         """Now; but after every mtime that the file had, so that each content has a time of its own."""
@@ -158,6 +162,17 @@ class Recorder:
         while file.frozen is not None:
             await file.thawed()
         self._view.check_open()
+        try:
+            await self._record_closed(file)
+        except (StorageError, OSError) as error:  # above all: the disk is full
+            self._failed.add(self, file, error)
+            raise
+        except EngramError:
+            self._failed.discard(file)
+            raise
+        self._failed.discard(file)
+
+    async def _record_closed(self, file: OpenFile) -> None:
         node, spool = file.node, file.spool
         if spool is None or not spool.dirty:
             if not node.born and node.places and not file.is_refused:
@@ -185,6 +200,26 @@ class Recorder:
         except HeldStill:  # it is not gone yet: this is asked for again
             file.writers += 1
             raise
+
+    async def record_late(self, file: OpenFile) -> None:
+        """A close that could not be recorded is made up for. Raises as `record` does."""
+        try:
+            await self.record(file)
+        finally:
+            if file.writers <= 0:
+                self._secrets.take_back(file)
+        self.let_go(file)
+
+    def is_due(self, file: OpenFile) -> bool:
+        """Whether what failed to be recorded at its close is still as it was then."""
+        is_open = self._view.files.get(file.node.id) is file
+        return is_open and (not file.node.born if file.spool is None else file.spool.is_closed)
+
+    def let_go(self, file: OpenFile) -> None:
+        """Of a file that nobody has open for writing, and that is recorded, nothing is kept."""
+        if file.writers <= 0 and self._view.files.get(file.node.id) is file:
+            self.discard(file)
+            del self._view.files[file.node.id]
 
     def _keep_removed(self, file: OpenFile, spool: Spool) -> None:
         """The file has no name any more. Where another author took it, what was written waits."""

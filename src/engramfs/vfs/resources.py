@@ -11,6 +11,7 @@ from engramfs.model.transient import TransientNames
 from engramfs.storage.journal import Journal
 from engramfs.storage.protocol import Engine
 from engramfs.vfs.content import Contents
+from engramfs.vfs.failed_closes import FailedCloses
 from engramfs.vfs.invalidator import Invalidator
 from engramfs.vfs.log_writer import Submitter
 from engramfs.vfs.repeated import Repeated
@@ -60,6 +61,7 @@ class Resources:
         self.contents = Contents(engine)
         self.in_use = InUse()
         self.repeated = Repeated()
+        self.failed_closes = FailedCloses(writer)
         self.failures: deque[Failure] = deque(maxlen=200)
 
     def failed(self, store: str, what: str) -> None:

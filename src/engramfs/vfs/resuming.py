@@ -105,6 +105,5 @@ def _adopt_spool(filesystem: Filesystem, name: str) -> int:
     if file.spool is not None or not spool.dirty or spool.digest() == file.node.entry.digest:
         spool.close()  # it was recorded, so the next write begins with what is there now
         return spool.inode
-    file.spool = spool
-    view.store.dirty.add(spool)
+    view.adopt(node, spool)
     return spool.inode

@@ -5,7 +5,8 @@ to add at the end (`appended`), which is what lets two writers of a log both kee
 
 Its file is in the page cache as soon as a write returned, so it outlives the process. It is named after
 the inode and what it began with, so that another worker can go on with it: `<inode>-<digest>-<size>`. Its
-mode says whether there is anything in it to go on with: what was recorded may be old since.
+mode says whether there is anything in it to go on with: what was recorded may be old since. And whether it
+is as it was at a close that could not be recorded, which is made up for (see `failed_closes`).
 """
 
 import hashlib
@@ -16,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from engramfs.storage import blobs
 
 FILLING = "new-"  # how the name of a spool begins that is being filled
-_DIRTY, _DONE_WITH = 0o600, 0o700  # modes
+_DIRTY, _CLOSED, _DONE_WITH = 0o600, 0o640, 0o700  # modes
 
 
 class Spool:
@@ -48,7 +49,7 @@ class Spool:
         self.base_size = base_size
         self.path = self._named()
         self._adopted = False  # and nothing was written since
-        self._is_done_with = False
+        self._mode = _DIRTY
 
     def _named(self) -> str:
         return os.path.join(self._directory, f"{self._inode:x}-{self.base_digest.hex()}-{self.base_size}")
@@ -62,7 +63,8 @@ class Spool:
         spool.descriptor = os.open(spool.path, os.O_RDWR | os.O_CLOEXEC)
         found = os.fstat(spool.descriptor)
         spool.size, spool.mtime = found.st_size, found.st_mtime_ns
-        spool.dirty = stat.S_IMODE(found.st_mode) != _DONE_WITH
+        spool._mode = stat.S_IMODE(found.st_mode)
+        spool.dirty = spool._mode != _DONE_WITH
         spool._adopted = True
         spool.appended = spool.size >= spool.base_size and spool._begins_with_base()
         return spool
@@ -78,12 +80,20 @@ class Spool:
             left -= min(left, len(piece))
         return found.digest() == self.base_digest
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether a close of it could not be recorded, and nothing was changed since."""
+        return self.dirty and self._mode == _CLOSED
+
+    def close_failed(self) -> None:
+        self._mark(_CLOSED)
+
     def _touched(self) -> None:
-        """Before the first change after a record: the name says what it begins with now."""
+        """Before the first change after a record, or a close: the name says what it begins with now."""
         if (path := self._named()) != self.path:
             os.rename(self.path, path)
             self.path = path
-        if self._is_done_with:
+        if self._mode != _DIRTY:
             self._mark(_DIRTY)
         self.dirty = True
 
@@ -93,7 +103,7 @@ class Spool:
 
     def _mark(self, mode: int) -> None:
         os.fchmod(self.descriptor, mode)
-        self._is_done_with = mode == _DONE_WITH
+        self._mode = mode
 
     def _fill(self, pieces: Iterable[bytes]) -> None:
         for piece in pieces:
@@ -116,17 +126,24 @@ class Spool:
         return self._adopted and is_there
 
     def write(self, offset: int, data: bytes) -> int:
-        if not self.dirty:
+        """How many bytes were written. What raises `OSError` changed nothing."""
+        was_dirty = self.dirty
+        if not was_dirty or self._mode != _DIRTY:
             self._touched()
         self._adopted = False
-        written = os.pwrite(self.descriptor, data, offset)
+        try:
+            written = os.pwrite(self.descriptor, data, offset)
+        except OSError:
+            if not was_dirty:
+                self._done_with()
+            raise
         if offset < self.base_size:
             self.appended = False
         self.size = max(self.size, offset + written)
         return written
 
     def truncate(self, size: int) -> None:
-        if not self.dirty:
+        if not self.dirty or self._mode != _DIRTY:
             self._touched()
         os.ftruncate(self.descriptor, size)
         if size < self.base_size:

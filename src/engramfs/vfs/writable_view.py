@@ -36,12 +36,14 @@ from engramfs.vfs import extended_attributes
 from engramfs.vfs.attributes import Attributes, Opened, SetAttributes
 from engramfs.vfs.live_store import LiveStore
 from engramfs.vfs.live_view import LiveView
+from engramfs.vfs.losing import say_what_is_lost
 from engramfs.vfs.message_attribute import MessageAttribute
 from engramfs.vfs.node import Node
 from engramfs.vfs.open_file import OpenFile
 from engramfs.vfs.recording import Recorder
 from engramfs.vfs.renaming import EXCHANGE, check_flags, check_rename
 from engramfs.vfs.repeated import DoneBefore
+from engramfs.vfs.spool import Spool
 from engramfs.vfs.view import MARKS, VERSIONS
 
 _MAX_LINKS = 65000
@@ -343,6 +345,14 @@ class WritableView(LiveView):
         self.stale.add(node)
         self.store.resources.invalidator.inode_changed(self.inode(node), content=True)
 
+    def adopt(self, node: int, spool: Spool) -> None:
+        """Go on with a spool of an earlier worker."""
+        file = self.file(node)
+        file.spool = spool
+        self.store.dirty.add(spool)
+        if spool.is_closed:
+            self.store.resources.failed_closes.adopt(self._recorder, file)
+
     async def thawed(self, node: int) -> None:
         """Before `open` with `truncate`: a content that is being recorded stays whole until it is."""
         file = self.files.get(node)
@@ -380,13 +390,11 @@ class WritableView(LiveView):
         if file.writers > 0:
             return
         await self._recorder.record_last(file)
-        if file.writers <= 0 and self.files.get(node) is file:
-            self._recorder.discard(file)
-            del self.files[node]
+        self._recorder.let_go(file)
 
     def close(self) -> None:
         """The session ends: open files are given up, and its transient names with it."""
-        self._remember_what_is_lost()
+        say_what_is_lost(self)
         for file in self.files.values():
             if file.frozen is None:  # else a thread is reading it, and it goes when that has ended
                 self._recorder.discard(file)
@@ -398,13 +406,6 @@ class WritableView(LiveView):
         self.tree.drop_scratch(self.number)
         self._message.forget()
         super().close()
-
-    def _remember_what_is_lost(self) -> None:
-        lost = [file.node for file in self.files.values() if file.spool is not None and file.spool.dirty]
-        names = ", ".join(printable(self.tree.path_of(node)) for node in lost if node.places)
-        if names:
-            session = self.author.session
-            self.store.remember(f"dropped what session {session} had written to {names} and not closed")
 
     def _drop_names(self, node: Node) -> None:
         """Of a file that was created and never closed: nobody will close it now."""
