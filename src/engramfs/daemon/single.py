@@ -6,6 +6,7 @@ Imports neither trio nor pyfuse3: they are the worker's.
 """
 
 import contextlib
+import errno
 import os
 
 from engramfs.daemon import control_socket
@@ -15,7 +16,7 @@ from engramfs.daemon.paths import Locations
 from engramfs.daemon.predecessor import Left
 from engramfs.daemon.run_directory import RunDirectory
 from engramfs.daemon.service_manager import ServiceManager
-from engramfs.errors import Busy, NoDaemon
+from engramfs.errors import Busy, NoDaemon, Unavailable
 from engramfs.mount.connection import Connection
 from engramfs.mount.fusermount import mount_unprivileged, unmount_unprivileged
 from engramfs.mount.mountinfo import read_mounts, top_mount
@@ -81,5 +82,12 @@ def _require_nothing_covered(directory: str) -> None:
     descriptor = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         require_empty(descriptor, directory, directory=True)
+    except OSError as error:
+        if error.errno != errno.ENOTCONN or mounted is None:
+            raise
+        raise Unavailable(
+            f"{directory} is a mount of {mounted.kind} whose process is gone; take it off first: "
+            f"fusermount3 -u {directory}"
+        ) from error
     finally:
         os.close(descriptor)
