@@ -136,6 +136,20 @@ def test_a_close_that_found_no_room_enters_the_log_once_there_is_some(daemon: Da
     daemon.ok("down")
 
 
+def test_on_a_full_disk_files_can_be_removed(daemon: Daemon) -> None:
+    place, name, _ = fill_with_files(daemon)
+    daemon.inside.run("sh", "-c", f"cat /dev/zero >{daemon.state}/ballast")
+    daemon.inside.call("os.unlink", place.path(name))
+    names = [each for each in place.names() if each.startswith("f")]
+    for each in names:
+        daemon.inside.call("os.unlink", place.path(each))
+    daemon.inside.shell(f"rm {daemon.state}/ballast; mount -o remount,size=64m {daemon.state}")
+    daemon.barrier()
+    assert place.names() == []
+    assert daemon.json("diff", place.store, place.state) == []
+    daemon.ok("down")
+
+
 def test_what_finds_no_room_until_the_end_is_named_as_lost(daemon: Daemon) -> None:
     _, name, _ = fill_with_files(daemon)
     daemon.ok("down")

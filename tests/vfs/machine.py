@@ -22,6 +22,7 @@ from engramfs.model.version import Change, Version
 from engramfs.storage import blobs
 from engramfs.storage.journal import Journal
 from engramfs.storage.protocol import Writer
+from engramfs.storage.reserve import Reserve
 from engramfs.vfs.ask_view import AskView
 from engramfs.vfs.attributes import Attributes, SetAttributes
 from engramfs.vfs.filesystem import Filesystem
@@ -81,7 +82,8 @@ class Machine:
         self.recovered = Recovered()
         if crashed is None:
             self._start_afresh()
-        self.journal = Journal(self.repository.journal_path, journal_bytes)
+        self.reserve = Reserve(self.repository.reserve_path)
+        self.journal = Journal(self.repository.journal_path, journal_bytes, self.reserve)
         self.journal.position = max(self.journal.position, last_position(self.repository))
         self.invalidator = RecordingInvalidator()
         self.writer = LogWriter(self.repository)
@@ -138,6 +140,7 @@ class Machine:
                 if file.spool is not None:
                     os.close(file.spool.descriptor)
         self.journal.close()
+        self.reserve.close()
         self.repository.close()
 
     def check_soundness(self) -> None:

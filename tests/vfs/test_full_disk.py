@@ -6,6 +6,7 @@ import pytest
 import trio
 
 from engramfs.errors import Full, StorageError
+from engramfs.storage.reserve import SIZE
 
 from ..harness.small_disk import SmallDisk
 from .conftest import Boot
@@ -77,9 +78,9 @@ async def test_what_finds_no_room_in_the_journal_is_refused_and_changes_nothing(
     assert sorted(machine.tree()) == sorted([*names, "made"])
 
 
-def _make_directories(program: Program) -> None:
+def _make_directories(program: Program, letter: str = "n") -> None:
     for number in range(200):
-        program.mkdir(f"{'n' * 200}{number}")
+        program.mkdir(f"{letter * 200}{number}")
 
 
 async def test_who_asks_for_a_seal_is_told_that_the_disk_is_full(
@@ -198,6 +199,44 @@ async def test_an_open_file_that_is_removed_on_a_full_disk_is_gone(
     small_disk.clear()
     await machine.seal()
     assert machine.tree() == {"directory": None}
+
+
+async def test_on_a_full_disk_files_can_be_removed_and_emptied_but_not_made(
+    small_disk: SmallDisk, machine: Machine
+) -> None:
+    ann = machine.writes()
+    names = [f"{'f' * 200}{number}" for number in range(300)]
+    for name in names:
+        await ann.save(name, b"content")
+    await machine.seal()
+    small_disk.fill(leave=0)
+    with pytest.raises(Full):
+        _make_directories(ann)
+    for name in names:
+        ann.unlink(name)
+    await ann.set("file", size=0)
+    assert ann.read("file") == b""
+    with pytest.raises(Full):  # once the journal has filled its last block
+        _make_directories(ann, "d")
+    small_disk.clear()
+    await machine.seal()
+    assert machine.tree()["file"] == b""
+    assert not set(names) & set(machine.tree())
+
+
+async def test_what_was_given_up_for_removals_is_kept_again_once_there_is_room(
+    small_disk: SmallDisk, machine: Machine
+) -> None:
+    ann = machine.writes()
+    while machine.reserve.give_up():
+        pass
+    small_disk.fill(leave=0)
+    machine.filesystem.trim_journal()
+    assert machine.reserve.size == 0
+    small_disk.clear()
+    ann.mkdir("directory")
+    await machine.seal()
+    assert machine.reserve.size == SIZE
 
 
 async def test_a_close_that_found_no_room_is_made_up_for_by_itself_once_there_is_some(

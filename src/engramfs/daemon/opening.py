@@ -17,6 +17,7 @@ from engramfs.history import hygiene
 from engramfs.history.repository import Repository
 from engramfs.model.transient import TransientNames
 from engramfs.storage.journal import Journal
+from engramfs.storage.reserve import Reserve
 from engramfs.vfs.filesystem import Filesystem
 from engramfs.vfs.invalidator import Invalidator
 from engramfs.vfs.log_writer import LogWriter
@@ -56,7 +57,8 @@ def opened(
     with contextlib.ExitStack() as stack:
         repository = stack.enter_context(Repository.open(state, write=purpose))
         found = Recovered() if take_over else _start_afresh(repository, transient)
-        journal = Journal(repository.journal_path, int(config.journal.max_bytes))
+        reserve = stack.enter_context(contextlib.closing(Reserve(repository.reserve_path)))
+        journal = Journal(repository.journal_path, int(config.journal.max_bytes), reserve)
         stack.callback(journal.close)
         journal.position = max(journal.position, last_position(repository), position)
         writer = LogWriter(repository)

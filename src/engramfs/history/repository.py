@@ -2,6 +2,7 @@
 
     <state>/log/       the LMDB environment
     <state>/journal    what is not in the log yet
+    <state>/reserve    room for removals on a full disk
     <state>/spool/     bytes of open, dirty files
     <state>/lock       held by the one process that writes
 
@@ -58,6 +59,10 @@ class Repository:
             repository.close()
             raise
         return repository
+
+    @property
+    def reserve_path(self) -> str:
+        return os.path.join(self.state, "reserve")
 
     @property
     def journal_path(self) -> str:

@@ -36,13 +36,16 @@ import msgspec
 
 from engramfs.errors import Corrupt, Full, StorageError
 from engramfs.model.author import Author
-from engramfs.model.operation import Operation
+from engramfs.model.entry import EMPTY_DIGEST
+from engramfs.model.operation import Operation, Unlink, Update
 from engramfs.storage.durable import make_durable
 from engramfs.storage.process_limits import NO_SPACE, no_room
+from engramfs.storage.reserve import SIZE, Reserve
 
 MAGIC = b"ENGRJNL1"
 INLINE = 64 << 10  # bytes of content that ride in a record; larger content is a blob first
 _FRAME = 8
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True):
@@ -56,6 +59,14 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
     content: bytes | None = None  # of an Update, when it is at most INLINE bytes
     closed: bool = False  # the file was closed or synced, so it may enter the log
     overwrites: int = 0  # the version whose content this one overwrote, when they were concurrent
+
+    @property
+    def frees(self) -> bool:
+        """Whether it takes a name or a content away."""
+        operation = self.operation
+        return isinstance(operation, Unlink) or (
+            isinstance(operation, Update) and operation.entry.digest == EMPTY_DIGEST
+        )
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -103,12 +114,14 @@ def frame_of(record: Record) -> bytes:
 class Journal:
     """The journal in `path`, created when missing; `max_bytes` bounds its size.
 
+    What frees space may go beyond it, and may use up the `reserve`.
     Opening it raises `Corrupt` for a file that is no journal, `Full` and `StorageError` as the disk does.
     """
 
-    def __init__(self, path: str, max_bytes: int) -> None:
+    def __init__(self, path: str, max_bytes: int, reserve: Reserve | None = None) -> None:
         self.path = path
         self.max_bytes = max_bytes
+        self._reserve = reserve
         self.torn_bytes = 0  # dropped from the end when it was opened
         self._positions: dict[int, array[int]] = {}  # of the records in the file now, by store
         self.position = 0
@@ -182,24 +195,29 @@ class Journal:
 
     def append(self, record: Record) -> None:
         """Add `record`. Raises `Full` when the disk or the allowance is; then nothing was added."""
-        frame = frame_of(record)
-        if self.size + len(frame) > self.max_bytes:
+        frame, frees = frame_of(record), record.frees
+        if self.size + len(frame) > self.max_bytes + (SIZE if frees else 0):
             raise Full(
                 f"the journal {self.path} has reached journal.max_bytes because versions cannot be sealed; "
                 "free disk space, then engramfs status shows it go down"
             )
-        self._write(frame)
+        self._write(frame, frees=frees)
         self.position = record.position
         self._holds(self._positions, record)
 
-    def _write(self, frame: bytes) -> None:
-        try:
-            written = os.pwrite(self._descriptor, frame, self.size)
-            if written < len(frame):
-                os.ftruncate(self._descriptor, self.size)
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        except OSError as error:
-            raise self._failed(error) from error
+    def _write(self, frame: bytes, *, frees: bool) -> None:
+        while True:
+            try:
+                return self._write_once(frame)
+            except OSError as error:
+                if not (frees and error.errno in _FULL and self._reserve and self._reserve.give_up()):
+                    raise self._failed(error) from error
+
+    def _write_once(self, frame: bytes) -> None:
+        written = os.pwrite(self._descriptor, frame, self.size)
+        if written < len(frame):
+            os.ftruncate(self._descriptor, self.size)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.size += written
 
     def _failed(self, error: OSError) -> StorageError:
@@ -243,6 +261,8 @@ class Journal:
             self.size = len(MAGIC)
             self._positions = {}
             self._unsafe.clear()
+        if self._reserve is not None:
+            self._reserve.fill()
 
     def compact(self, keep: Callable[[Record], bool]) -> None:
         """Rewrite the file with only those records that `keep` says are still needed; they are synced.
