@@ -136,13 +136,19 @@ def test_a_close_that_found_no_room_enters_the_log_once_there_is_some(daemon: Da
     daemon.ok("down")
 
 
+def make_directories(place: Place) -> None:
+    for number in range(200):
+        place.inside.call("os.mkdir", place.path(f"{'d' * 200}{number}"))
+
+
 def test_on_a_full_disk_files_can_be_removed(daemon: Daemon) -> None:
     place, name, _ = fill_with_files(daemon)
     daemon.inside.run("sh", "-c", f"cat /dev/zero >{daemon.state}/ballast")
+    with pytest.raises(OSError, match=NO_SPACE):
+        make_directories(place)  # until the journal has filled its last block
     daemon.inside.call("os.unlink", place.path(name))
-    names = [each for each in place.names() if each.startswith("f")]
-    for each in names:
-        daemon.inside.call("os.unlink", place.path(each))
+    for each in place.names():
+        daemon.inside.call("os.rmdir" if each.startswith("d") else "os.unlink", place.path(each))
     daemon.inside.shell(f"rm {daemon.state}/ballast; mount -o remount,size=64m {daemon.state}")
     daemon.barrier()
     assert place.names() == []
