@@ -154,6 +154,26 @@ def test_status_says_what_is_served_and_what_went_wrong(daemon: Daemon) -> None:
     assert str(daemon.worker) in daemon.ok("status")
 
 
+def test_what_was_refused_is_still_said_by_the_worker_after_one_that_was_killed(daemon: Daemon) -> None:
+    place, other = daemon.up(), daemon.up(actor="other")
+    daemon.ok("store", "set", place.store, "--conflicts", "refuse")
+    place.write("file", b"base")
+    descriptor = place.inside.call("os.open", place.path("file"), os.O_WRONLY | os.O_TRUNC)
+    place.inside.call("os.pwrite", descriptor, b"mine", 0)
+    other.write("file", b"theirs")
+    with pytest.raises(OSError, match="Errno 116"):
+        place.inside.call("os.close", descriptor)
+    [before] = daemon.json("status")["failures"]
+    shown = [line for line in place.read(".versions/status").splitlines() if line.startswith(b"note")]
+    killed = daemon.kill_worker()
+    eventually(lambda: daemon.worker != killed)
+    assert daemon.json("status")["failures"] == [before]
+    assert shown == [line for line in place.read(".versions/status").splitlines() if line.startswith(b"note")]
+    daemon.ok("down")
+    daemon.up(root=place.root)
+    assert daemon.json("status")["failures"] == []
+
+
 def test_status_shows_a_crash_and_not_a_restart_that_was_asked_for(daemon: Daemon) -> None:
     daemon.up()
     daemon.ok("restart")

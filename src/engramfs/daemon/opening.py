@@ -18,6 +18,7 @@ from engramfs.history.repository import Repository
 from engramfs.model.transient import TransientNames
 from engramfs.storage.journal import Journal
 from engramfs.storage.reserve import Reserve
+from engramfs.vfs.failures import Failures
 from engramfs.vfs.filesystem import Filesystem
 from engramfs.vfs.invalidator import Invalidator
 from engramfs.vfs.log_writer import LogWriter
@@ -44,6 +45,7 @@ def opened(
     purpose: str = "the engramfs daemon",
     numbers: ViewNumbers | None = None,
     unrecorded: Unrecorded | None = None,
+    failures: Failures | None = None,
     take_over: bool = False,
     position: int = 0,
 ) -> Iterator[Open]:
@@ -75,6 +77,7 @@ def opened(
             ),
             transient=transient,
             unrecorded=unrecorded,
+            failures=failures,
         )
         writer.on_trouble = lambda what: resources.failed("", what)
         report(resources, found)

@@ -5,6 +5,7 @@
     <run>/sessions/     one JSON file for each session
     <run>/keeper.lock   held by the one keeper; holds its pid
     <run>/attaching     there while the keeper attaches the sessions of an earlier mount
+    <run>/failures      what went wrong lately, for the next worker to say as well
     <run>/unserved      why no worker serves, there while that is so
 
 It is 0700: nobody else reaches the hub, whatever the modes inside.

@@ -40,6 +40,7 @@ from engramfs.fuse.answered import Answered
 from engramfs.fuse.notifier import Notifier
 from engramfs.fuse.session import FuseSession
 from engramfs.history import catalog
+from engramfs.vfs.failures import Failures
 from engramfs.vfs.losing import say_what_is_lost
 from engramfs.vfs.resuming import resume
 from engramfs.vfs.unrecorded import Unrecorded
@@ -116,6 +117,7 @@ async def _serve(
                 purpose=f"engramfs mount {alone.point}" if alone else "the engramfs daemon",
                 numbers=numbers,
                 unrecorded=unrecorded,
+                failures=Failures(os.path.join(run, "failures"), keep=take_over),
                 take_over=take_over,
                 position=before,
             )

@@ -24,6 +24,8 @@
     pinned_view     a store at one version
     versions_view   the hidden directory `.versions`
     synthetic       directories that hold views: the hub, and a session's read-only parents
+    failures, recent
+                    what went wrong or was refused, also before this worker; the same of one store
     view_numbers    which view has which number, also in the next worker
     filesystem      all of these, found by inode number
     invalidator     how the kernel is told that its caches are void

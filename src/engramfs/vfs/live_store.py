@@ -71,7 +71,7 @@ class LiveStore:
         self.messages = WaitingMessages()  # for versions to come
         self.coming: list[Cut] = []  # handed to the log writer, not written yet
         self.offers: list[trio.Event] = []  # refused contents on their way to be pending
-        self.recent = Recent()  # refusals and conflicts
+        self.recent = Recent(each for each in resources.failures if each.store == store.name)
         self.dirty = DirtySpools(resources.unrecorded)
         self.removed_by: dict[int, int] = {}  # node that may be open → the view that took its last name
         self.orphans = Orphans(resources.spool_path, store.id)

@@ -1,16 +1,18 @@
 """What happened in a store lately that people should know of: `.versions/status` shows it."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+
+from engramfs.vfs.failures import Failure
 
 _KEPT = 20
 
 
 class Recent:
-    """Lines, newest last, each with its time."""
+    """Lines, newest last, each with its time; first those of an earlier worker."""
 
-    def __init__(self) -> None:
-        self._lines: list[str] = []
+    def __init__(self, earlier: Iterable[Failure] = ()) -> None:
+        self._lines = [_line(failure.time // 10**9, failure.what) for failure in earlier][-_KEPT:]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._lines)
@@ -19,6 +21,11 @@ class Recent:
         """Keep it; False where it is the newest already: what goes on is said once."""
         if self._lines and self._lines[-1].partition(" ")[2] == what:
             return False
-        self._lines.append(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {what}")
+        self._lines.append(_line(time.time(), what))
         del self._lines[:-_KEPT]
         return True
+
+
+def _line(moment: float, what: str) -> str:
+    """`moment` in seconds since 1970."""
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(moment))} {what}"

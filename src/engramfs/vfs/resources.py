@@ -1,8 +1,5 @@
 """What the trees and views of one worker share."""
 
-import time
-from collections import deque
-
 import msgspec
 import trio
 
@@ -12,6 +9,7 @@ from engramfs.storage.journal import Journal
 from engramfs.storage.protocol import Engine
 from engramfs.vfs.content import Contents
 from engramfs.vfs.failed_closes import FailedCloses
+from engramfs.vfs.failures import Failures
 from engramfs.vfs.invalidator import Invalidator
 from engramfs.vfs.log_writer import Submitter
 from engramfs.vfs.repeated import Repeated
@@ -28,14 +26,6 @@ class Settings(msgspec.Struct, frozen=True):
     max_batch_names: int = 1000
 
 
-class Failure(msgspec.Struct, frozen=True):
-    """Something that went wrong or was refused, kept for `status`."""
-
-    time: int  # nanoseconds since 1970
-    store: str
-    what: str
-
-
 class Resources:
     """The parts that every store and view of a worker uses. Nothing here is global."""
 
@@ -49,6 +39,7 @@ class Resources:
         settings: Settings,
         transient: TransientNames,
         unrecorded: Unrecorded | None = None,
+        failures: Failures | None = None,
     ) -> None:
         self.engine = engine
         self.journal = journal
@@ -62,11 +53,11 @@ class Resources:
         self.in_use = InUse()
         self.repeated = Repeated()
         self.failed_closes = FailedCloses(writer)
-        self.failures: deque[Failure] = deque(maxlen=200)
+        self.failures = failures or Failures()
 
     def failed(self, store: str, what: str) -> None:
         """Remember a failure for `status`."""
-        self.failures.append(Failure(time.time_ns(), store, what))
+        self.failures.add(store, what)
 
     async def journal_synced(self) -> None:
         """Wait until what the journal has so far survives the loss of power. Raises `StorageError`."""

@@ -98,7 +98,7 @@ def check_failures(installation: Installation) -> Iterator[Finding]:
         return
     failures = installation.status["failures"]
     if not failures:
-        yield ok("nothing failed or was refused since the worker started")
+        yield ok("nothing failed or was refused since the daemon started")
         return
     last = failures[-1]
     where = f"{last['store']}: " if last["store"] else ""
