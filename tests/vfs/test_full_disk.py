@@ -247,6 +247,7 @@ async def test_a_close_that_found_no_room_is_made_up_for_by_itself_once_there_is
     with pytest.raises(Full):
         await ann.save("large", content)
     assert ann.read("large") == content
+    assert machine.filesystem.unsealed_records() == 1
     [failure] = machine.filesystem.resources.failures
     assert failure.store == machine.live().store.name
     assert "large was closed and is not recorded yet" in failure.what
@@ -349,5 +350,21 @@ async def test_records_that_the_log_has_do_not_count_as_unsealed(machine: Machin
     for number in range(20):
         await ann.save("file", b"%d" % number)
     ann.create("open")  # which no version may hold yet
+    await machine.seal()
+    ann.mkdir("directory")
+    ann.rmdir("directory")
+    await machine.seal()
+    assert machine.filesystem.unsealed_records() == 1 < machine.journal.records
+
+
+async def test_what_is_sealed_does_not_count_as_unsealed_where_the_journal_cannot_say_so(
+    machine: Machine,
+) -> None:
+    ann = machine.writes()
+    ann.create("open")
+    for number in range(10):
+        ann.mkdir(f"directory{number}")
+    assert machine.filesystem.unsealed_records() == 11
+    machine.journal.max_bytes = machine.journal.size  # no room to state what stays open
     await machine.seal()
     assert machine.filesystem.unsealed_records() == 1 < machine.journal.records

@@ -29,7 +29,7 @@ import threading
 import zlib
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import msgspec
@@ -178,11 +178,10 @@ class Journal:
         """How many are in the file now."""
         return sum(map(len, self._positions.values()))
 
-    def count(self, needed: Mapping[int, int]) -> int:
-        """How many of them are needed: by store, from which position on."""
-        stores = self._positions.keys() & needed
-        held = ((self._positions[store], needed[store]) for store in stores)
-        return sum(len(positions) - bisect_left(positions, first) for positions, first in held)
+    def count(self, store: int, first: int) -> int:
+        """How many of them are of `store`, at position `first` or behind it."""
+        positions = self._positions.get(store)
+        return len(positions) - bisect_left(positions, first) if positions else 0
 
     @staticmethod
     def _holds(positions: dict[int, "array[int]"], record: Record) -> None:

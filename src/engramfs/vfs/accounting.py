@@ -27,6 +27,7 @@ class Accounting:
         self._messages = messages
         self._needed_from = head.journal_position + 1
         self._accounted = head.journal_position  # nothing since is news to the log
+        self._sealed = head.journal_position  # up to here all is in the log that may be, accounted for or not
 
     @property
     def is_behind(self) -> bool:
@@ -54,17 +55,33 @@ class Accounting:
             self._accounted = self.position
         except StorageError:  # there is no room for that: then the older records stay
             self.for_nothing(cut)
+        cut.reaches = self.position
 
     def for_nothing(self, cut: Cut) -> None:
         """Let `cut` account for nothing: the records that are in it are replayed again, if need be."""
         cut.account_for_nothing(self._needed_from)
+        cut.reaches = self.position
+
+    def came_to_nothing(self, *, is_last: bool) -> None:
+        """A cut has nothing for the log; with `is_last` no other is on its way there."""
+        if is_last:
+            self._sealed = self.position
 
     def written(self, cut: Cut) -> None:
         self._needed_from = cut.needed_from
+        self._sealed = cut.reaches
+
+    def unsealed(self, *, is_idle: bool) -> int:
+        """How many records say what the log does not: those since the last cut, and of what is left out."""
+        if is_idle:
+            return 0
+        since = self._journal.count(self._tree.store.id, self._sealed + 1)
+        return since + len(self.left_out()) + len(self._messages.items())
 
     def restate(self) -> None:
         """Let old records go where no cut did: transient names alone make no batch. Raises `Full`."""
         self._needed_from = self._state_anew(inline=True).first
+        self._sealed = self.position
 
     def _state_anew(self, *, inline: bool) -> Stated:
         places = self.left_out()

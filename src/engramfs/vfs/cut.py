@@ -38,6 +38,7 @@ class Cut:
         self.written = trio.Event()
         self.nodes: list[tuple[Node, bytes]] = []  # with the content that becomes a blob
         self.gone: list[Node] = []  # that the log knows no longer
+        self.reaches = 0  # position of the newest journal record that is in it, or left out
         self.needed_from = 0  # position of the first journal record that is needed once this is written
 
     def account_for(self, position: int, stated: Stated) -> None:

@@ -349,18 +349,14 @@ class Filesystem:
         try:
             for store in self.stores.values():
                 store.restate()
-            needed = self._needed()
+            needed = {store.store.id: store.oldest_needed() for store in self.stores.values()}
             journal.compact(lambda record: record.position >= needed.get(record.store, math.inf))
         finally:
             self._compact_at = self._next_compaction(journal.size)
 
-    def _needed(self) -> dict[int, int]:
-        """By store, the position from which on its journal records are needed."""
-        return {store.store.id: store.oldest_needed() for store in self.stores.values()}
-
     def unsealed_records(self) -> int:
         """How many journal records the log does not have; fewer than there are in the file, perhaps."""
-        return self.resources.journal.count(self._needed())
+        return sum(store.accounting.unsealed(is_idle=store.is_idle) for store in self.stores.values())
 
     def _next_compaction(self, size: int) -> int:
         """The size at which the journal is worth rewriting again, when `size` bytes of it are needed."""

@@ -230,6 +230,7 @@ class LiveStore:
         self.accounting.deferred.difference_update(batch.names)
         self.accounting.deferred.update(cutter.deferred)
         if not cut.commit.rows:
+            self.accounting.came_to_nothing(is_last=not self.coming)
             self._clean_up(cut)
             return None
         if cut.commit.changes:
