@@ -3,7 +3,9 @@ well again once there is space. What the vfs does in each case: tests/vfs/test_f
 """
 
 import os
+import signal
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -160,3 +162,10 @@ def test_what_finds_no_room_until_the_end_is_named_as_lost(daemon: Daemon) -> No
     _, name, _ = fill_with_files(daemon)
     daemon.ok("down")
     assert f"had written to {name} and closed: there was no room to record it" in daemon.said()
+
+
+def test_what_has_no_room_when_the_keeper_is_told_to_stop_is_named(daemon: Daemon) -> None:
+    _, name, _ = fill_with_files(daemon)
+    os.kill(int(Path(daemon.run_directory, "keeper.lock").read_text()), signal.SIGTERM)
+    eventually(lambda: f"{name}: closed and not recorded yet" in daemon.said())
+    daemon.ok("down")

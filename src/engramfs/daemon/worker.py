@@ -41,7 +41,7 @@ from engramfs.fuse.notifier import Notifier
 from engramfs.fuse.session import FuseSession
 from engramfs.history import catalog
 from engramfs.vfs.failures import Failures
-from engramfs.vfs.losing import say_what_is_lost
+from engramfs.vfs.losing import say_what_is_lost, say_what_waits
 from engramfs.vfs.resuming import resume
 from engramfs.vfs.unrecorded import Unrecorded
 from engramfs.vfs.view_numbers import ViewNumbers
@@ -149,9 +149,9 @@ async def _serve(
                 alone.say_where(shown)
             await session.serve()
             end.announce(end.code)
-        if end.code != handover.RESTART:
-            for view in filesystem.writable_views():
-                say_what_is_lost(view)
+        say = say_what_waits if end.code == handover.RESTART else say_what_is_lost
+        for view in filesystem.writable_views():
+            say(view)
     return end.code
 
 

@@ -24,9 +24,22 @@ def say_what_is_lost(view: "WritableView") -> None:
         failed.discard(file)
 
 
+def say_what_waits(view: "WritableView") -> None:
+    """In the log file alone: another worker goes on with it, but the keeper may be told to stop first."""
+    failed = view.store.resources.failed_closes
+    names = _names(view, [file for file in view.files.values() if file in failed])
+    if names:
+        said = "closed and not recorded yet; the next worker goes on with it, and without one it is lost"
+        log.warning(f"{names}: {said}", store=view.store.store.name)
+
+
+def _names(view: "WritableView", files: list[OpenFile]) -> str:
+    tree = view.store.tree
+    return ", ".join(printable(tree.path_of(file.node)) for file in files if file.node.places)
+
+
 def _say(view: "WritableView", how: str, files: list[OpenFile]) -> None:
-    store = view.store
-    names = ", ".join(printable(store.tree.path_of(file.node)) for file in files if file.node.places)
+    store, names = view.store, _names(view, files)
     if names:
         said = f"dropped what session {view.author.session} had written to {names} {how}"
         log.warning(said, store=store.store.name)
