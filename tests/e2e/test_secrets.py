@@ -98,7 +98,7 @@ def test_a_new_file_of_which_all_was_refused_is_neither_there_nor_in_the_log(
     daemon.ok("store", "set", store, "--secrets", "refuse")
     daemon.inside.shell(WRITERS[who], cwd=place)
     eventually(lambda: daemon.inside.call("names", place) == ["deploy.md"])
-    assert not daemon.inside.call("os.path.exists", f"{place}/new.md")
+    eventually(lambda: not daemon.inside.call("os.path.exists", f"{place}/new.md"))  # the kernel is told
     assert daemon.inside.call("read", f"{place}/deploy.md") == b"ask Ann\n"
     paths = [change["path"] for version in daemon.log(store) for change in version["changes"]]
     assert paths == ["deploy.md"]

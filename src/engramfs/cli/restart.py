@@ -1,12 +1,13 @@
 """`engramfs restart`: another worker takes the mounts over; an upgrade without an interruption."""
 
+import contextlib
 import time
 
 import click
 
 from engramfs.cli.command import Command
 from engramfs.cli.invocation import Invocation, pass_invocation
-from engramfs.errors import EngramError
+from engramfs.errors import EngramError, Unanswered, Unavailable
 
 PATIENCE = 30.0  # seconds until the new worker answers
 
@@ -21,10 +22,15 @@ def command(invocation: Invocation) -> None:
     from engramfs.cli import starting
 
     before = invocation.client.call("ping")["pid"]
-    with starting.alone(invocation):
-        starting.start_daemon(invocation)  # a keeper, if there is none any more
-    invocation.client.call("restart")
     deadline = time.monotonic() + PATIENCE
+    while not _is_begun(invocation):
+        with starting.alone(invocation):
+            starting.start_daemon(invocation)  # a keeper: there is none any more, or soon will be none
+        if time.monotonic() > deadline:
+            raise EngramError(
+                f"no keeper answers after {PATIENCE:g} s; see {invocation.locations.daemon_log}"
+            )
+        time.sleep(0.02)
     while (now := _pid(invocation, deadline)) in (before, None):
         if time.monotonic() > deadline:
             raise EngramError(
@@ -35,6 +41,16 @@ def command(invocation: Invocation) -> None:
         invocation.output.document({"before": before, "worker": now})
     else:
         invocation.output.line(("restarted", "green"), f"worker {now} took over from {before}")
+
+
+def _is_begun(invocation: Invocation) -> bool:
+    """Ask for it; False when no keeper is there that would start another worker."""
+    try:
+        with contextlib.suppress(Unanswered):  # it was quick
+            invocation.client.call("restart")
+    except Unavailable:
+        return False
+    return True
 
 
 def _pid(invocation: Invocation, deadline: float) -> int | None:
