@@ -15,7 +15,7 @@ import pytest
 from ..harness.daemon import Daemon, Place, eventually
 
 WORKLOAD = Path(__file__).parent.parent / "harness" / "workload.py"
-LONGEST = 2.0  # seconds that one call may wait for the next worker
+LONGEST = 5.0  # seconds that one call may wait for the next worker, on a machine that is busy
 
 
 def under_workload(daemon: Daemon, place: Place, disturb: Callable[[], None]) -> dict[str, Any]:

@@ -39,6 +39,7 @@ from engramfs.errors import EngramError, Unavailable, UsageError
 from engramfs.fuse.answered import Answered
 from engramfs.fuse.notifier import Notifier
 from engramfs.fuse.session import FuseSession
+from engramfs.fuse.teller import Teller
 from engramfs.history import catalog
 from engramfs.vfs.failures import Failures
 from engramfs.vfs.losing import say_what_is_lost, say_what_waits
@@ -102,10 +103,11 @@ async def _serve(
     descriptor: int,
     take_over: bool,
     control_socket: socket.socket,
+    teller: Teller,
 ) -> int:
     run: str = places.run
     alone = Alone(places.alone, places.agent, places.actor, places.tenant) if places.alone else None
-    notifier, end = Notifier(), _End()
+    notifier, end = Notifier(teller), _End()
     with contextlib.ExitStack() as stack:
         answered, numbers, unrecorded = _marks(run, stack, take_over=take_over)
         before, caller = answered.position, answered.caller
@@ -214,8 +216,11 @@ def main() -> int:
         if descriptor is None or "control" not in descriptors:
             raise UsageError("a worker is started by its keeper; run engramfs daemon")
         config = load(places.config) if places.config else Config()
-        with socket.socket(fileno=descriptors["control"]) as listener:
-            return trio.run(_serve, places, config, descriptor, take_over, listener)
+        with (
+            contextlib.closing(Teller(descriptor)) as teller,
+            socket.socket(fileno=descriptors["control"]) as listener,
+        ):
+            return trio.run(_serve, places, config, descriptor, take_over, listener, teller)
     except Exception as raised:
         error = rpc.sole_error(raised)
         if isinstance(error, EngramError):

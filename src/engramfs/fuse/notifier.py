@@ -1,22 +1,22 @@
 """Invalidations, from a thread of their own.
 
-Told to the kernel on the event loop, they would deadlock: `invalidate_inode` waits for a read of that
-inode which is in flight, and `invalidate_entry` for an operation on that directory, and both are answered
-by the loop. So they go to one thread. What waits there is bounded by what the kernel holds, since each
-inode and each name waits once, however often it changed.
+Told to the kernel on the event loop, they would deadlock: that of an inode waits for a read of it which is
+in flight, and that of a name for an operation on its directory, and both are answered by the loop. So they go
+to one thread, which has them told by another process (see `teller`) and waits for that. What waits there is
+bounded by what the kernel holds, since each inode and each name waits once, however often it changed.
 """
 
-import contextlib
 import errno
 import os
 import threading
-from collections.abc import Callable
-from functools import partial
+from itertools import chain
 
-import pyfuse3
 import structlog
 import trio
 
+from engramfs.fuse.teller import Teller, TellerEnded, entry_message, inode_message
+
+_EXPECTED = {errno.ENOENT, errno.ENOTDIR, errno.ENODEV, errno.ENOTCONN, errno.EBADF}  # it knows nothing of it
 PATIENCE = 5.0  # seconds
 log = structlog.get_logger("engramfs.notifier")
 
@@ -24,7 +24,8 @@ log = structlog.get_logger("engramfs.notifier")
 class Notifier:
     """The `Invalidator` of the vfs. `begin` when there is a connection; `stop` after what is waiting."""
 
-    def __init__(self) -> None:
+    def __init__(self, teller: Teller) -> None:
+        self._teller = teller
         self._inodes: dict[int, bool] = {}  # → whether the content changed as well
         self._entries: dict[tuple[int, bytes], None] = {}
         self._changed = threading.Condition()
@@ -72,22 +73,20 @@ class Notifier:
                 inodes, self._inodes = self._inodes, {}
                 entries, self._entries = self._entries, {}
                 self._taken += 1
-            for parent, name in entries:
-                _tell(partial(pyfuse3.invalidate_entry, pyfuse3.InodeT(parent), pyfuse3.FileNameT(name)))
-            for inode, content in inodes.items():
-                _tell(partial(pyfuse3.invalidate_inode, pyfuse3.InodeT(inode), not content))
+            self._tell(entries, inodes)
             with self._changed:
                 self._told = self._taken
                 self._changed.notify_all()
 
-
-def _tell(call: Callable[[], None]) -> None:
-    """Make one notification; that the kernel knows nothing of it any more is normal."""
-    try:
-        with contextlib.suppress(FileNotFoundError):
-            call()
-    except OSError as error:
-        if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ENODEV, errno.ENOTCONN, errno.EBADF):
-            log.warning("an invalidation failed", reason=os.strerror(error.errno or 0))
-    except Exception:
-        log.exception("an invalidation failed")
+    def _tell(self, entries: dict[tuple[int, bytes], None], inodes: dict[int, bool]) -> None:
+        names = (entry_message(parent, name) for parent, name in entries)
+        nodes = (inode_message(inode, content=content) for inode, content in inodes.items())
+        try:
+            failed = self._teller.tell(chain(names, nodes))
+        except TellerEnded:
+            if not self._stopping:
+                log.error("who tells the kernel what to forget has ended; another worker goes on")
+                os._exit(1)
+            return
+        for number in failed - _EXPECTED:
+            log.warning("an invalidation failed", reason=os.strerror(number))
