@@ -95,6 +95,28 @@ def test_what_is_asked_for_is_seen_by_its_session_until_it_is_approved(desk: Des
     assert asking.read("new") == b"writing\n"
 
 
+def test_the_log_of_what_waits_keeps_to_its_conditions(desk: Desk) -> None:
+    daemon, other = desk.daemon, desk.session("cid", "ask")
+    for place, name in ((desk.asking, "first"), (desk.asking, "second"), (other, "third")):
+        place.write(name, b"asked\n")
+        daemon.barrier()
+
+    def numbers(*options: str) -> list[int]:
+        return [one["number"] for one in daemon.json("log", STORE, *options, "--pending")]
+
+    assert numbers() == numbers("--since", "1h") == numbers("--by", "agent") == [1, 2, 3]
+    assert numbers("-n", "2") == [2, 3]  # the newest, as of versions
+    assert numbers("--author", "CID") == numbers("--session", other.session[:8]) == [3]
+    assert numbers("--path", "second") == numbers("second") == [2]
+    assert numbers("--since", "2100-01-01") == numbers("--flag", "approved") == numbers("file") == []
+    assert numbers("--author", "ann", "-n", "1") == [2]
+    for option in ("--watch", "--stat", "-p", "--follow"):
+        refused = daemon.command("log", STORE, "--pending", option)
+        assert (refused.code, f"--pending does not go with {option};" in refused.err) == (2, True), refused
+    refused = daemon.command("log", f"{STORE}@1", "--pending")
+    assert (refused.code, "--pending does not go with @1;" in refused.err) == (2, True), refused
+
+
 def test_in_conflict_an_approval_is_refused_or_merged(desk: Desk) -> None:
     daemon, asking, writing = desk.daemon, desk.asking, desk.writing
     asking.write("file", LINES.replace(b"one", b"ONE"))

@@ -62,15 +62,21 @@ def command(invocation: Invocation, /, reference: str, path: str | None, **optio
     """Show the versions of STORE, newest first; with PATH only those that touched it.
 
     STORE@N begins at version N. Every condition that is given has to hold. With --watch, versions that are
-    sealed from now on (or since --since) are shown, oldest first, until Ctrl-C, or N of them.
+    sealed from now on (or since --since) are shown, oldest first, until Ctrl-C, or N of them. With --pending,
+    what waits is shown oldest first, or the newest N of it.
     """
+    is_pending = options.pop("pending")
+    asked = _Asked(**options)
+    if is_pending:
+        _show_pending(invocation, reference, path, asked)
+    else:
+        _show(invocation, reference, path, asked)
+
+
+def _show(invocation: Invocation, reference: str, path: str | None, asked: _Asked) -> None:
     from engramfs.cli.version_printing import VersionPrinter
     from engramfs.history import catalog, hygiene
 
-    if options.pop("pending"):
-        _print_pending(invocation, reference)
-        return
-    asked = _Asked(**options)
     with offline.reading(invocation) as repository, paged(invocation, unless=asked.no_pager or asked.watch):
         wanted = with_path(refer(repository, reference), path)
         selection = _selection(asked, wanted)
@@ -95,12 +101,16 @@ def command(invocation: Invocation, /, reference: str, path: str | None, **optio
             watch(repository.engine, store, selection, head.number, asked.limit, printer)
 
 
-def _print_pending(invocation: Invocation, reference: str) -> None:
-    from engramfs.cli.pending_printing import print_list
-    from engramfs.history import catalog
+def _show_pending(invocation: Invocation, reference: str, path: str | None, asked: _Asked) -> None:
+    from engramfs.cli import log_pending
 
-    with offline.reading(invocation) as repository, repository.engine.reading() as reader:
-        print_list(invocation, reader, catalog.named(reader, refer(repository, reference).store))
+    given = {"--follow": asked.follow, "--stat": asked.stat, "-p": asked.patch, "--watch": asked.watch}
+    with offline.reading(invocation) as repository, paged(invocation, unless=asked.no_pager):
+        wanted = with_path(refer(repository, reference), path)
+        log_pending.check(wanted, given)
+        selection = _selection(asked, wanted)
+        with repository.engine.reading() as reader:
+            log_pending.print_selected(invocation, reader, wanted, selection, asked.limit)
 
 
 def _selection(asked: _Asked, wanted: "Reference") -> "Selection":

@@ -29,7 +29,11 @@ _SHOWN = 3  # changes in a line
 def print_list(invocation: Invocation, reader: "Reader", store: "Store", *, every: bool = False) -> None:
     """What is open for a store, oldest first, or all that ever was."""
     waiting = (each for _, each in pending.waiting(reader, store.id))
-    found: Iterable[Pending] = pending.every(reader, store.id) if every else waiting
+    print_these(invocation, reader, store, pending.every(reader, store.id) if every else waiting)
+
+
+def print_these(invocation: Invocation, reader: "Reader", store: "Store", found: "Iterable[Pending]") -> None:
+    """Pending versions of a store, in the order in which they come."""
     if invocation.json:
         invocation.output.document([pending.describe(reader, store, each) for each in found])
         return
