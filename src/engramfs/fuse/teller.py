@@ -47,7 +47,8 @@ class Teller:
 
     def __init__(self, connection: int) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        if os.fork() == 0:
+        self.pid = os.fork()
+        if self.pid == 0:
             try:
                 _become_small(theirs.fileno(), connection)
                 _serve(theirs, connection)
