@@ -44,6 +44,25 @@ def test_the_head_is_refused_and_after_a_new_version_nobody_reads_it_any_more(pl
     assert [len(version["changes"]) for version in place.log()] == [1, 1]
 
 
+def test_restore_and_export_name_what_has_no_content_any_more(place: Place, tmp_path: Path) -> None:
+    place.write("notes", SECRET)
+    place.write("other", b"one\n")
+    place.daemon.barrier()
+    first = place.log()[0]["number"]
+    place.write("notes", b"clean\n")
+    place.write("other", b"two\n")
+    place.daemon.barrier()
+    place.inside.call("os.rename", place.path("notes"), place.path("renamed"))
+    place.daemon.barrier()
+    redact(place, first, "notes")
+    exported = place.daemon.command("export", f"{place.store}@{first}", str(tmp_path / "plain"))
+    assert "1 file whose content was redacted, left out: notes" in exported.err
+    restored = place.daemon.command("restore", f"{place.store}@{first}")
+    assert (restored.code, "1 file whose content was redacted, not restored" in restored.err) == (0, True)
+    assert restored.err.rstrip().endswith(": notes")
+    assert (place.read("notes"), place.read("other")) == (b"clean\n", b"one\n")
+
+
 def test_no_summary_or_patch_names_the_path_that_a_change_lost(place: Place) -> None:
     place.write("hunter2-notes", SECRET)
     place.daemon.barrier()

@@ -11,6 +11,7 @@ from engramfs.cli.arguments import complete_stores, refer
 from engramfs.cli.command import Command
 from engramfs.cli.copies import outside_state
 from engramfs.cli.invocation import Invocation, pass_invocation
+from engramfs.cli.versions import note_redacted
 from engramfs.errors import UsageError
 from engramfs.model.names import printable
 from engramfs.model.quantities import format_size
@@ -60,11 +61,10 @@ def _export_tree(invocation: Invocation, reference: str, directory: str) -> None
     if invocation.json:
         facts = {"store": store.name, "version": number, "directory": directory}
         invocation.output.document({**facts, **msgspec.to_builtins(exported)})
-        return
+        return  # the document says what is left out
     size = format_size(exported.bytes)
     invocation.output.line(("exported", "green"), f"{store.name}@{number}", f"{exported.files:,} files", size)
-    if exported.redacted:
-        invocation.output.note(f"{exported.redacted} files were redacted, and are left out")
+    note_redacted(invocation.output, exported.redacted_paths, "left out")
     if exported.without_xattrs:
         invocation.output.note(
             f"{exported.without_xattrs} lost their attributes, which {directory} cannot keep"

@@ -8,7 +8,7 @@ from engramfs.cli import offline
 from engramfs.cli.arguments import now, refer, reference_argument, with_path
 from engramfs.cli.command import Command
 from engramfs.cli.invocation import Invocation, pass_invocation
-from engramfs.cli.versions import print_recorded
+from engramfs.cli.versions import note_redacted, print_recorded
 from engramfs.errors import NotFound, UsageError
 from engramfs.model.names import printable
 
@@ -27,6 +27,7 @@ def command(invocation: Invocation, reference: str, path: str | None, moment: st
     with offline.reading(invocation) as repository:
         wanted = with_path(refer(repository, reference), path)
         number = _number(repository, wanted, moment)
+        redacted = _redacted(repository, wanted, number)
     shown = printable(wanted.path or b"")
     document = offline.write(
         invocation,
@@ -38,6 +39,7 @@ def command(invocation: Invocation, reference: str, path: str | None, moment: st
         invocation.output.document(document)
     else:
         print_recorded(invocation.output, wanted.store, document, f"restored from @{number}")
+    note_redacted(invocation.output, redacted, "not restored, but left as they are now where they are there")
 
 
 def _number(repository: "Repository", wanted: "Reference", moment: str | None) -> int:
@@ -60,6 +62,14 @@ def _number(repository: "Repository", wanted: "Reference", moment: str | None) -
     if not number:
         raise NotFound(f"{wanted.store} had no version at {moment}; engramfs log {wanted.store} lists them")
     return number
+
+
+def _redacted(repository: "Repository", wanted: "Reference", number: int) -> list[str]:
+    from engramfs.history import catalog, restore
+
+    with repository.engine.reading() as reader:
+        store = catalog.named(reader, wanted.store)
+        return [printable(path) for path in restore.left_out(reader, store, number, wanted.path)]
 
 
 def _restore(repository: "Repository", wanted: "Reference", number: int) -> dict[str, Any] | None:

@@ -34,6 +34,7 @@ _VIA = {
 }
 REDACTED = "(redacted)"  # in the place of a path
 _SHOWN = 3  # changes in a line of the log
+_NAMED = 5  # paths in a note
 
 
 def local_time(nanoseconds: int) -> str:
@@ -146,3 +147,12 @@ def print_recorded(output: Output, store: str, version: dict[str, Any] | None, d
     output.line(
         (done, "green"), f"{store}@{version['number']}", f"{count:,} change{'' if count == 1 else 's'}"
     )
+
+
+def note_redacted(output: Output, paths: Sequence[str], what: str) -> None:
+    """Say, beside the result, which files have no content any more and what that means for them."""
+    if not paths:
+        return
+    count = f"{len(paths):,} file{'' if len(paths) == 1 else 's'}"
+    more = f" and {len(paths) - _NAMED:,} more" if len(paths) > _NAMED else ""
+    output.note(f"{count} whose content was redacted, {what}: {', '.join(paths[:_NAMED])}{more}")

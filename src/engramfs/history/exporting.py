@@ -33,13 +33,15 @@ _PARTS = 8  # parts of a file in one read transaction
 class Exported(msgspec.Struct, frozen=True):
     """What was written. `without_xattrs` counts entries whose attributes the filesystem there cannot keep.
 
-    `redacted` counts files that are not there, since their content was taken out of the history.
+    `redacted` counts files that are not there, since their content was taken out of the history;
+    `redacted_paths` names them, printable.
     """
 
     files: int
     bytes: int
     without_xattrs: int
     redacted: int = 0
+    redacted_paths: tuple[str, ...] = ()
 
 
 def export(
@@ -59,7 +61,8 @@ def export(
     _prepare(directory)
     export = _Export(repository, store, directory, entries)
     export.write(progress)
-    return Exported(export.files, export.bytes, export.without_xattrs, export.redacted)
+    redacted = tuple(printable(path) for path, entry in entries if entry.is_redacted)
+    return Exported(export.files, export.bytes, export.without_xattrs, len(redacted), redacted)
 
 
 def _prepare(directory: bytes) -> None:
@@ -93,7 +96,6 @@ class _Export:
         self._store = store
         self._directory = directory
         self._entries = [(path, entry) for path, entry in entries if not entry.is_redacted]
-        self.redacted = len(entries) - len(self._entries)
         self._first: dict[int, bytes] = {}  # node → where its first name was written
         self.files = 0
         self.bytes = 0

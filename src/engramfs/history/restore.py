@@ -8,6 +8,7 @@ from engramfs.errors import Conflict, NotFound, Redacted
 from engramfs.history.commit import Commit
 from engramfs.history.graft import Wanted, graft
 from engramfs.history.kept import path_tree_at
+from engramfs.history.redacted_files import Present, redacted_paths
 from engramfs.history.tree import HeadTree, Tree, resolve, walk
 from engramfs.model.author import Author
 from engramfs.model.entry import Entry, Kind
@@ -30,7 +31,8 @@ def plan(
 ) -> Commit:
     """The commit that makes `path` (None or empty: everything) what it was in version `number`.
 
-    What was redacted since stays as it is now.
+    A file whose content was redacted gets its old name, and holds what it holds now; one that is gone does
+    not come back: see `left_out`.
 
     Files and directories that are still there keep their node; others get back the one that they had, if
     it is free. Directories above `path` that are gone come back too, with nothing else in them. Modes and
@@ -57,6 +59,15 @@ def plan(
     suffix = b":" + path if path else b""
     message = message or f"restore of {store.name}@{number}{printable(suffix)}"
     return grafted.commit(store, author, "restore", now, message)
+
+
+def left_out(reader: Reader, store: Store, number: int, path: bytes | None) -> list[bytes]:
+    """The files at and below `path` that version `number` has no content of any more.
+
+    Raises `NotFound` as `plan` does for the version.
+    """
+    path = (path or b"").strip(b"/")
+    return redacted_paths(path_tree_at(reader, store, number, path), path)
 
 
 def _place(reader: Reader, store: Store, path: bytes) -> tuple[bytes, int]:
@@ -92,13 +103,15 @@ def _missing_above(tree: Tree, scope: bytes, path: bytes) -> list[tuple[bytes, E
 
 
 def _below(tree: Tree, head: HeadTree, path: bytes, now: int) -> Iterator[Wanted]:
-    """The old tree at and below `path`; with what is there now in the places of redacted files."""
-    for where, entry in walk(tree, path):
+    """The old tree at and below `path`; with what is there now for redacted files."""
+    old = list(walk(tree, path))
+    present = Present(head, path, old)
+    for where, entry in old:
         if not entry.is_redacted:
             yield _wanted(where, entry, now)
         else:
-            for place, present in walk(head, where):
-                yield Wanted(place, present, present.node)
+            for place, there in present.of(where):
+                yield Wanted(place, there, there.node)
 
 
 def _wanted(path: bytes, entry: Entry, now: int) -> Wanted:

@@ -7,6 +7,7 @@ import pytest
 
 from engramfs.errors import NotFound, Redacted, Refused, UsageError
 from engramfs.history import log, restore
+from engramfs.history.commit import apply
 from engramfs.history.directory_redaction import redact_directory
 from engramfs.history.occurrences import standing
 from engramfs.history.redaction import redact
@@ -19,6 +20,7 @@ from engramfs.storage import blobs, keys
 from engramfs.storage.protocol import Table
 
 from .conftest import AUTHOR, Book, Shelf, replace
+from .test_lineage import save_atomically
 
 PERSON = Author("person", actor="root")
 SECRET = b"the password is hunter2"
@@ -183,6 +185,58 @@ def test_restoring_leaves_what_was_redacted_as_it_is_now(book: Book) -> None:
         with pytest.raises(Redacted, match="notes in memory/digest/state@1 was redacted"):
             restore.plan(reader, book.store, 1, b"notes", PERSON, book.clock)
     assert [one.path for one in planned.changes] == [b"other"]
+
+
+def restore_all(book: Book, number: int) -> dict[bytes, bytes]:
+    """Restore everything; what each file holds then. The log must be sound afterwards."""
+    book.repository.transact(
+        lambda writer: apply(writer, restore.plan(writer, book.store, number, None, PERSON, book.clock))
+    )
+    report = verify(book.repository)
+    assert report.sound, report.findings
+    with book.repository.engine.reading() as reader:
+        return {
+            path: blobs.read(reader, entry.digest, entry.size)
+            for path, entry in book.tree().items()
+            if entry.kind is Kind.FILE
+        }
+
+
+@pytest.mark.parametrize("is_saved_anew", [False, True])
+def test_restoring_keeps_a_renamed_file_whose_old_content_was_redacted(
+    book: Book, is_saved_anew: bool
+) -> None:
+    book.write(notes=SECRET, other=b"one")
+    book.write(notes=b"clean", other=b"two")
+    if is_saved_anew:
+        save_atomically(book, "notes", b"clean")
+    book.rename("notes", "renamed")
+    book.write(since=b"1")
+    take_out(book, 1, b"notes")
+    node = book.tree()[b"renamed"].node
+    assert restore_all(book, 1) == {b"notes": b"clean", b"other": b"one"}
+    assert book.tree()[b"notes"].node == node
+
+
+def test_a_redacted_file_that_is_gone_does_not_come_back_and_is_named(book: Book) -> None:
+    book.write(notes=SECRET, other=b"one")
+    book.write(notes=b"clean")
+    book.remove("notes")
+    take_out(book, 1, b"notes")
+    with book.repository.engine.reading() as reader:
+        assert restore.left_out(reader, book.store, 1, None) == [b"notes"]
+        assert restore.left_out(reader, book.store, 2, None) == []
+    assert restore_all(book, 1) == {b"other": b"one"}
+
+
+def test_what_took_the_name_of_a_redacted_file_goes_back_to_its_own(book: Book) -> None:
+    book.write(notes=SECRET, other=b"one")
+    book.write(notes=b"clean")
+    book.remove("notes")
+    book.rename("other", "notes")
+    book.write(notes=b"two")
+    take_out(book, 1, b"notes")
+    assert restore_all(book, 1) == {b"other": b"one"}
 
 
 def test_what_cannot_be_redacted_is_said(book: Book) -> None:
