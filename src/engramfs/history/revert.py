@@ -15,8 +15,9 @@ from engramfs.history.changes import Name
 from engramfs.history.commit import Commit
 from engramfs.history.imported import text_of
 from engramfs.history.kept import require_predecessor
+from engramfs.history.later_names import later_names
 from engramfs.history.three_way import ThreeWay, path_in
-from engramfs.history.tree import VersionTree, named, places, resolve
+from engramfs.history.tree import VersionTree, places, resolve
 from engramfs.model.author import Author
 from engramfs.model.entry import Entry, Kind
 from engramfs.model.names import printable
@@ -126,7 +127,7 @@ class _Revert:
             return name
         if before is not None and not _is_same_thing(left, before):
             return name
-        for there in named(self._reader, self._store.id, left.node):
+        for there in later_names(self._reader, self._store, name, left, self._number):
             now, then = self._head.present(there), self._left.lookup(*there)
             was_there = then is not None and _is_same_thing(then, left)  # a link, which nobody renamed
             if now is not None and _is_same_thing(now, left) and not was_there:

@@ -1,5 +1,6 @@
 """One version is undone and later ones stay; or nothing is done, and the paths are named."""
 
+import hashlib
 import random
 import re
 
@@ -181,6 +182,41 @@ def test_a_file_that_was_renamed_and_then_saved_anew_is_found(book: Book) -> Non
     save_atomically(book, "b", b"1\n2\nthree\n")
     undo(book, 2)
     assert contents(book) == {"b": b"1\n2\n3\n"}
+
+
+def test_a_file_that_was_saved_anew_and_then_renamed_is_found(book: Book) -> None:
+    book.write(a=b"1\n2\n3\n")
+    book.write(a=b"1\n2\nthree\n")
+    save_atomically(book, "a", b"one\n2\nthree\n")
+    book.rename("a", "b")
+    save_atomically(book, "b", b"zero\none\n2\nthree\n")
+    book.rename("b", "c")
+    undo(book, 2)
+    assert contents(book) == {"c": b"zero\none\n2\n3\n"}
+    book.write(c=b"another\n")
+    assert re.search(r"undone, c changed since", refuse(book, 2))
+
+
+def test_a_file_that_was_saved_anew_and_renamed_by_one_version_is_found(book: Book) -> None:
+    book.write(a=b"1\n2\n3\n", d__f=b"1")
+    book.write(a=b"1\n2\nthree\n")
+    old, node, content = book.tree()[b"a"], book.head().next_node, b"one\n2\nthree\n"
+    digest = hashlib.sha256(content).digest()
+    entry = replace(old, node=node, digest=digest, size=len(content))
+    rows = RowChange(ROOT_NODE, b"a", None), RowChange(book.tree()[b"d"].node, b"b", entry)
+    renamed = replace(change(ChangeKind.RENAMED, b"d/b", entry), from_path=b"a")
+    book.commit(*rows, changes=[renamed], contents={digest: content})
+    undo(book, 2)
+    assert contents(book) == {"d": None, "d/b": b"one\n2\n3\n", "d/f": b"1"}
+
+
+def test_another_file_under_the_name_of_one_that_went_is_not_taken_for_it(book: Book) -> None:
+    book.write(a=b"1")
+    book.write(a=b"2")
+    book.remove("a")
+    book.write(a=b"another")
+    book.rename("a", "b")
+    assert re.search(r"undone, a changed since", refuse(book, 2))
 
 
 def test_the_mode_of_what_was_renamed_since_comes_back(book: Book) -> None:
