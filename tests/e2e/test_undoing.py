@@ -59,6 +59,24 @@ def test_what_stands_against_it_is_named_and_nothing_is_done(place: Place, bob: 
     assert newest(place) == changed + 1
 
 
+@pytest.mark.parametrize("is_one_version", [False, True])
+def test_a_file_is_found_that_an_editor_saved_and_somebody_renamed_since(
+    place: Place, is_one_version: bool
+) -> None:
+    place.write("aa", b"1\n2\n3\n")
+    newest(place)
+    place.write("aa", b"1\n2\nthree\n")
+    changed = newest(place)
+    place.write("aa.new", b"one\n2\nthree\n")
+    place.inside.call("os.rename", place.path("aa.new"), place.path("aa"))
+    if not is_one_version:
+        newest(place)
+    place.inside.call("os.rename", place.path("aa"), place.path("ab"))
+    newest(place)
+    place.daemon.ok("revert", place.store, str(changed))
+    assert place.read("ab") == b"one\n2\n3\n"
+
+
 def test_moved_removed_and_merged_things_come_back_where_they_were(place: Place, bob: Place) -> None:
     place.inside.shell(f"mkdir -p {place.path('d/e')}; seq 9 > {place.path('d/e/numbers')}")
     newest(place)
