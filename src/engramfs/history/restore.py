@@ -6,6 +6,7 @@ import msgspec
 
 from engramfs.errors import Conflict, NotFound, Redacted
 from engramfs.history.commit import Commit
+from engramfs.history.forgotten_files import forgotten_origins, still_there
 from engramfs.history.graft import Wanted, graft
 from engramfs.history.kept import path_tree_at
 from engramfs.history.redacted_files import Present, redacted_paths
@@ -32,7 +33,7 @@ def plan(
     """The commit that makes `path` (None or empty: everything) what it was in version `number`.
 
     A file whose content was redacted gets its old name, and holds what it holds now; one that is gone does
-    not come back: see `left_out`.
+    not come back: see `left_out`. Where the redaction took the old name too, the file stays where it is now.
 
     Files and directories that are still there keep their node; others get back the one that they had, if
     it is free. Directories above `path` that are gone come back too, with nothing else in them. Modes and
@@ -55,6 +56,7 @@ def plan(
     scope, parent = _place(reader, store, path)
     wanted = [_wanted(where, entry, now) for where, entry in _missing_above(tree, scope, path)]
     wanted += _below(tree, HeadTree(reader, store), path, now)
+    wanted += _forgotten(reader, store, number, path, wanted)
     grafted = graft(reader, store, scope, parent, wanted, times=False)
     suffix = b":" + path if path else b""
     message = message or f"restore of {store.name}@{number}{printable(suffix)}"
@@ -112,6 +114,16 @@ def _below(tree: Tree, head: HeadTree, path: bytes, now: int) -> Iterator[Wanted
         else:
             for place, there in present.of(where):
                 yield Wanted(place, there, there.node)
+
+
+def _forgotten(
+    reader: Reader, store: Store, number: int, path: bytes, wanted: list[Wanted]
+) -> Iterator[Wanted]:
+    """What the old tree would have, were its name not redacted: where the head has it."""
+    origins = forgotten_origins(reader, store, number)
+    placed = {one.path: one.entry for one in wanted}
+    for where, entry in still_there(HeadTree(reader, store), path, origins, placed):
+        yield Wanted(where, entry, (where, entry.node) if entry.kind is Kind.DIRECTORY else entry.node)
 
 
 def _wanted(path: bytes, entry: Entry, now: int) -> Wanted:

@@ -218,6 +218,30 @@ def test_restoring_keeps_a_renamed_file_whose_old_content_was_redacted(
     assert book.tree()[b"notes"].node == node
 
 
+@pytest.mark.parametrize("renamed", ["renamed", "later/deep/renamed"])
+def test_restoring_leaves_a_renamed_file_where_it_is_when_its_old_name_was_redacted_too(
+    book: Book, renamed: str
+) -> None:
+    book.write(notes=SECRET, other=b"one")
+    book.write(later__deep__beside=b"1", other=b"two")
+    book.rename("notes", renamed)
+    book.write_paths({renamed.encode(): b"clean"})
+    take_out(book, 1, b"notes")
+    take_out(book, 3, renamed.encode())
+    assert b"notes" not in book.tree(1)
+    node = book.tree()[renamed.encode()].node
+    assert restore_all(book, 1) == {renamed.encode(): b"clean", b"other": b"one"}
+    assert book.tree()[renamed.encode()].node == node
+
+
+def test_restoring_removes_what_came_after_a_redacted_version(book: Book) -> None:
+    book.write(notes=SECRET, other=b"one")
+    book.remove("notes")
+    book.write(notes=b"another file", since=b"1")
+    take_out(book, 1, b"notes")
+    assert b"since" not in restore_all(book, 1)
+
+
 def test_a_redacted_file_that_is_gone_does_not_come_back_and_is_named(book: Book) -> None:
     book.write(notes=SECRET, other=b"one")
     book.write(notes=b"clean")
