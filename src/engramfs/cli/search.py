@@ -13,6 +13,7 @@ from engramfs.model.names import check_store_name
 if TYPE_CHECKING:
     from engramfs.history.repository import Repository
     from engramfs.search import Found, Kind, Place, Query
+    from engramfs.search.indexer import Step
 
 _PATIENCE = 3600.0  # seconds: a person sees the progress and may end it
 
@@ -73,12 +74,11 @@ def command(
 
 def _found(invocation: Invocation, repository: "Repository", query: "Query") -> "list[Found]":
     from engramfs.search import opened
-    from engramfs.search.indexer import Step
 
     search = opened(repository.state, repository.engine, invocation.configuration().search.settings())
     with invocation.output.activity("Indexing:") as say:
 
-        def progress(step: Step) -> None:
+        def progress(step: "Step") -> None:
             say(f"{step.files:,} files, then {step.passages:,} passages by their meaning")
 
         search.catch_up(_PATIENCE, progress)
