@@ -44,6 +44,22 @@ def test_down_ends_a_worker_without_a_keeper_in_order(daemon: Daemon) -> None:
     assert [version["number"] for version in daemon.log(place.store)] == [1]
 
 
+STOPPED_ON_THE_WAY = """
+"$@" & until read keeper < {run}/keeper.lock && [ -n "$keeper" ] && [ "$keeper" != {killed} ]; do :; done
+kill -STOP $keeper; sleep 1; kill -CONT $keeper; wait $!
+"""
+
+
+def test_down_waits_until_the_next_keeper_has_the_worker(daemon: Daemon) -> None:
+    """A worker that is stopped before that looks like one that crashed, and another would be started."""
+    place = daemon.up()
+    place.write("a", b"content")
+    script = STOPPED_ON_THE_WAY.format(run=daemon.run_directory, killed=kill_keeper(daemon))
+    stopped = daemon.command("down", through=["bash", "-c", script, "bash"])
+    assert (stopped.code, stopped.err) == (0, "")
+    assert daemon.command("status").code == 6
+
+
 def test_up_after_both_were_killed_waits_until_the_sessions_are_attached(daemon: Daemon) -> None:
     place = daemon.up(actor="alice")
     for number in range(3):

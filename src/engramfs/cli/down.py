@@ -11,7 +11,7 @@ import click
 from engramfs.cli import attaching
 from engramfs.cli.command import Command
 from engramfs.cli.invocation import Invocation, pass_invocation
-from engramfs.cli.starting import start_daemon
+from engramfs.cli.starting import is_kept, start_daemon
 from engramfs.daemon.run_directory import keeper_of
 from engramfs.errors import Conflict, EngramError
 
@@ -52,12 +52,10 @@ def _require_our_state(invocation: Invocation) -> None:
 
 def _stop(invocation: Invocation) -> bool:
     """End the sessions and the daemon; whether there was one."""
-    keeper, client = keeper_of(invocation.locations.run), invocation.client
+    client = invocation.client
+    keeper = _keeper(invocation)
     if keeper is None:
-        if not client.is_running():
-            return False
-        start_daemon(invocation)  # a worker whose keeper died: with another it ends in order
-        keeper = keeper_of(invocation.locations.run) or 0
+        return False
     try:
         for session in client.call("session.list", timeout=ANSWER):
             client.call("session.close", id=session["id"], timeout=ANSWER)
@@ -72,6 +70,20 @@ def _stop(invocation: Invocation) -> bool:
             os.kill(keeper, signal.SIGTERM)
     _wait_for_the_end(invocation)
     return True
+
+
+def _keeper(invocation: Invocation) -> int | None:
+    """The keeper to stop, or None. A worker whose keeper died gets another, so that it ends in order."""
+    run = invocation.locations.run
+    if keeper_of(run) is None and not invocation.client.is_running():
+        return None
+    try:
+        kept = is_kept(invocation, ANSWER / 5)
+    except EngramError:  # a worker that cannot be asked is stopped by its keeper, if it has one
+        kept = keeper_of(run) is not None
+    if not kept:
+        start_daemon(invocation)
+    return keeper_of(run)
 
 
 def _has_ended(invocation: Invocation) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from itertools import filterfalse
 
 from engramfs.cli.invocation import Invocation
+from engramfs.daemon import adoption
 from engramfs.daemon.run_directory import ATTACHING, keeper_of
 from engramfs.errors import Conflict, EngramError, NoDaemon, NotFound, Refused, Unavailable, UsageError
 
@@ -45,7 +46,7 @@ def start_daemon(invocation: Invocation) -> bool:
 
     Raises what the daemon said last when it ended at once, and `EngramError` when it does not answer.
     """
-    if invocation.client.is_running() and keeper_of(invocation.locations.run) is not None:
+    if is_kept(invocation):
         return False
     log = _open_log(invocation)
     try:
@@ -55,7 +56,7 @@ def start_daemon(invocation: Invocation) -> bool:
         os.close(log)
     deadline = time.monotonic() + PATIENCE
     status: int | None = None
-    while not (_answers(invocation, deadline) and _is_kept(invocation)):
+    while not _is_ready(invocation, max(0.1, deadline - time.monotonic())):
         status = _exit_status(process) if status is None else status
         if status is not None and keeper_of(invocation.locations.run) is None:  # else another was started
             raise _why_ended(invocation, begin, status)
@@ -66,10 +67,19 @@ def start_daemon(invocation: Invocation) -> bool:
     return True
 
 
-def _is_kept(invocation: Invocation) -> bool:
-    """Whether a keeper is there, and has put the sessions of an earlier one back."""
-    run = invocation.locations.run
-    return keeper_of(run) is not None and not os.path.exists(os.path.join(run, ATTACHING))
+def is_kept(invocation: Invocation, within: float = adoption.PATIENCE) -> bool:
+    """Whether a worker answers, and is the one that the keeper of the run directory keeps."""
+    keeper = keeper_of(invocation.locations.run)
+    try:
+        return keeper is not None and adoption.is_taken_in(invocation.client, keeper, within)
+    except NoDaemon:
+        return False
+
+
+def _is_ready(invocation: Invocation, within: float) -> bool:
+    """Whether a daemon serves, and has put the sessions of an earlier one back."""
+    attaching = os.path.join(invocation.locations.run, ATTACHING)
+    return is_kept(invocation, within) and not os.path.exists(attaching)
 
 
 def _open_log(invocation: Invocation) -> int:
@@ -96,14 +106,6 @@ def _spawn(arguments: list[str], log: int) -> int:
         ],
         setsid=True,
     )
-
-
-def _answers(invocation: Invocation, deadline: float) -> bool:
-    try:
-        invocation.client.call("ping", timeout=max(0.1, deadline - time.monotonic()))
-    except NoDaemon:
-        return False
-    return True
 
 
 def _exit_status(process: int) -> int | None:

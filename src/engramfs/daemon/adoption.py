@@ -3,16 +3,22 @@
 The worker offers the numbers of its descriptors, the keeper copies them out of it (pidfd_getfd) and
 tells it where to send its notifications and its stderr from now on. The mounts never notice.
 
+A keeper holds the run directory a moment before it has its worker. A worker that is told to stop just then
+would be taken for one that crashed, and replaced: so `is_taken_in` asks the worker who its keeper is.
+
 Both sides are here. The keeper's, `find` and `take_in`, imports the standard library alone.
 """
 
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from engramfs.daemon.client import ControlClient
 from engramfs.errors import EngramError, UsageError
 from engramfs.mount.syscalls import outlive_parent, take_descriptor
+
+if TYPE_CHECKING:
+    from engramfs.daemon.control import Peer
 
 PATIENCE = 5.0  # seconds for a worker to answer
 
@@ -43,21 +49,33 @@ def take_in(run: str, address: str, stderr: int) -> None:
     client.call("keeper.adopt", address=address, stderr=f"/proc/{os.getpid()}/fd/{stderr}")
 
 
+def is_taken_in(client: ControlClient, keeper: int, within: float = PATIENCE) -> bool:
+    """Whether the worker that answers `client` is the one that `keeper` keeps. Raises as `call` does."""
+    offer = client.call("keeper.offer", timeout=within)
+    return bool(offer.get("keeper", keeper) == keeper)  # a worker of an older version does not say
+
+
 class Adoptable:
     """The worker's side."""
 
     def __init__(self, fuse: int, control: int) -> None:
         self._fuse = fuse
         self._control = control
+        self._keeper = os.getppid()
         outlive_parent()
 
     def methods(self) -> Mapping[str, Callable[..., Awaitable[object]]]:
         return {"keeper.offer": self.offer, "keeper.adopt": self.adopt}
 
     async def offer(self, *_request: object) -> object:
-        return {"pid": os.getpid(), "fuse": self._fuse, "control": self._control}
+        return {
+            "pid": os.getpid(),
+            "fuse": self._fuse,
+            "control": self._control,
+            "keeper": self._keeper,
+        }
 
-    async def adopt(self, params: Mapping[str, object], *_request: object) -> object:
+    async def adopt(self, params: Mapping[str, object], peer: "Peer", *_request: object) -> object:
         address, stderr = params.get("address"), params.get("stderr")
         if not isinstance(address, str) or not isinstance(stderr, str):
             raise UsageError("keeper.adopt takes an address and a stderr")
@@ -65,4 +83,5 @@ class Adoptable:
         os.dup2(descriptor, 2)
         os.close(descriptor)
         os.environ["NOTIFY_SOCKET"] = address
+        self._keeper = peer.pid
         return None
