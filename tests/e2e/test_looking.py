@@ -117,7 +117,7 @@ def test_a_version_shows_everything_that_is_known_of_it(shelf: Shelf) -> None:
     assert f"(agent {bob.agent}, actor bob, session {bob.session})" in shown
     assert "came by  fs" in shown
     assert "message  a better place" in shown
-    assert "renamed   notes → facts" in shown
+    assert "renamed   notes → facts\nwith      facts/ports.md\n" in shown
     assert "concurrent, overwrites @2" in daemon.ok("show", f"{store}@3")
     restored = daemon.ok("show", f"{store}@5", "--stat")
     assert "came by  restore" in restored
@@ -400,10 +400,11 @@ def test_what_diff_prints_can_be_applied(engramfs: Command, tool: tuple[str, ...
     assert "rename from before\nrename to after it\n" in shown
     assert "renamed directory old place → new place\n" in shown
     assert engramfs.ok("diff", "contexts/a@1", "contexts/a@2", "--stat").splitlines() == [
-        "renamed file before → after it          | 2 + -",
-        "created file made                       | 1 +",
-        "renamed directory old place → new place | 0",
-        "3 changed, 2 lines added, 1 removed",
+        "renamed file before → after it                 | 2 + -",
+        "created file made                              | 1 +",
+        "renamed directory old place → new place        | 0",
+        "renamed file old place/ü\\t漢 → new place/ü\\t漢 | 0",
+        "4 changed, 2 lines added, 1 removed",
     ]
     for form in (("show", "contexts/a", "-p"), ("log", "contexts/a", "-p", "-n", "1")):
         assert "rename from before\nrename to after it\n" in engramfs.ok(*form)

@@ -53,11 +53,21 @@ def _patch(difference: "Difference", contents: Contents) -> Iterator[str]:
     from engramfs.history.git_patch import git_patch
 
     try:
-        old, new = contents(difference)
+        old, new = _read(difference, contents)
     except Redacted as error:
         yield error.message
         return
     yield from git_patch(difference, old, new)
+
+
+def _read(difference: "Difference", contents: Contents) -> tuple[bytes | None, bytes | None]:
+    """The contents; of a file that moved with its directory they are the same, so nothing is read."""
+    from engramfs.model.entry import Kind
+
+    entry = difference.new
+    if difference.is_implied and entry is not None and entry.kind is Kind.FILE and not entry.is_redacted:
+        return b"", b""
+    return contents(difference)
 
 
 def _colour(line: str) -> str:
@@ -66,9 +76,7 @@ def _colour(line: str) -> str:
 
 def print_stat(output: Output, found: "Iterable[Difference]", contents: Contents) -> None:
     """A line for each difference with how much changed, of a directory nothing, and the sum."""
-    from engramfs.history.diff import told
-
-    rows = [(visible(headline(one)), counts(one, contents)) for one in told(found)]
+    rows = [(visible(headline(one)), counts(one, contents)) for one in found]
     width = max((cells(name) for name, _ in rows), default=0)
     most = max((row["added"] + row["removed"] for _, row in rows), default=0)
     for name, row in rows:
@@ -94,7 +102,7 @@ def counts(difference: "Difference", contents: Contents) -> dict[str, Any]:
     from engramfs.history.patch import count
 
     try:
-        counted = count(*contents(difference))
+        counted = count(*_read(difference, contents))
     except Redacted:
         return {"added": 0, "removed": 0, "binary": False, "redacted": True}
     return {"added": counted.added, "removed": counted.removed, "binary": counted.binary}
@@ -104,9 +112,7 @@ def documents(
     found: "Iterable[Difference]", contents: Contents, *, stat: bool = False, patch: bool = False
 ) -> list[dict[str, Any]]:
     """Differences as JSON, each as `document` has it."""
-    from engramfs.history.diff import told
-
-    return [document(one, contents, stat=stat, patch=patch) for one in told(found)]
+    return [document(one, contents, stat=stat, patch=patch) for one in found]
 
 
 def document(
@@ -114,7 +120,7 @@ def document(
 ) -> dict[str, Any]:
     """A difference as JSON: op, path, from_path, old, new; the counts with `stat`, the text with `patch`.
 
-    Paths that were redacted are empty.
+    Paths that were redacted are empty. `implied`: it moved with the directory above, and nothing else.
     """
     path = b"" if difference.hides_path else difference.path
     from_path = difference.from_path
@@ -126,6 +132,7 @@ def document(
         "from_path": None if from_path is None else printable(from_path),
         "old": _entry(from_path if from_path is not None else path, difference.old),
         "new": _entry(path, difference.new),
+        "implied": difference.is_implied,
     }
     if stat:
         described |= counts(difference, contents)

@@ -14,6 +14,7 @@ from engramfs.cli.versions import local_time, print_version, summary
 from engramfs.errors import NotFound
 from engramfs.history import catalog, log, offered, pending
 from engramfs.history.patch import content_of
+from engramfs.history.tree import version_tree
 from engramfs.model.names import printable
 
 if TYPE_CHECKING:
@@ -61,9 +62,11 @@ def print_one(invocation: Invocation, reader: "Reader", store: "Store", one: "Pe
         return
     output = invocation.output
     output.line((pending.line(one), _COLOURS[one.state]), f"made from {store.name}@{one.base}")
-    version = log.version(reader, catalog.get(reader, one.fork), one.version)
-    version = msgspec.structs.replace(version, number=one.number)
-    print_version(output, f"{store.name} pending", version, log.changes(reader, one.fork, one.version))
+    fork = catalog.get(reader, one.fork)
+    version = msgspec.structs.replace(log.version(reader, fork, one.version), number=one.number)
+    changes = log.changes(reader, one.fork, one.version)
+    tree = version_tree(reader, fork, one.version) if offered.has_base(reader, store, one) else None
+    print_version(output, f"{store.name} pending", version, changes, tree=tree)
 
 
 def print_path(invocation: Invocation, reader: "Reader", one: "Pending", path: bytes) -> None:

@@ -16,6 +16,7 @@ from engramfs.history import hygiene, log
 from engramfs.history.between import of_version
 from engramfs.history.patch import content_of
 from engramfs.history.redaction_rows import redactions
+from engramfs.history.tree import version_tree
 
 if TYPE_CHECKING:
     from engramfs.history.diff import Difference
@@ -59,7 +60,8 @@ class VersionPrinter:
         """A version with everything that is known of it."""
         number = one.version.number
         changes = log.changes(reader, self._store.id, number)
-        print_version(self._output, self._store.name, one.version, changes, oldest=self._oldest)
+        tree = None if self._is_partial(one) else version_tree(reader, self._store, number)
+        print_version(self._output, self._store.name, one.version, changes, oldest=self._oldest, tree=tree)
         print_redactions(self._output, redactions(reader, self._store.id, number))
         print_secrets(self._output, self._found_secrets(reader, one))
         self.print_differences(reader, one)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from engramfs.cli.output import Cell, Output
@@ -13,6 +14,7 @@ from engramfs.model.version import PARTIAL, Change, ChangeKind
 
 if TYPE_CHECKING:
     from engramfs.history.hygiene import FoundAt
+    from engramfs.history.tree import Tree
     from engramfs.model.author import Author
     from engramfs.model.redaction import Redaction
     from engramfs.model.version import Version
@@ -34,6 +36,7 @@ _VIA = {
 }
 REDACTED = "(redacted)"  # in the place of a path
 _SHOWN = 3  # changes in a line of the log
+_MOVED = 20  # files of a directory that was renamed
 _NAMED = 5  # paths in a note
 
 
@@ -70,9 +73,18 @@ def summary(version: "Version", shown: Sequence[Change]) -> list[Cell]:
 
 
 def print_version(
-    output: Output, store: str, version: "Version", changes: Iterable[Change], *, oldest: int = 1
+    output: Output,
+    store: str,
+    version: "Version",
+    changes: Iterable[Change],
+    *,
+    oldest: int = 1,
+    tree: "Tree | None" = None,
 ) -> None:
-    """A version as a heading and a line for each change; those below `oldest` are kept in part."""
+    """A version as a heading and a line for each change; those below `oldest` are kept in part.
+
+    `tree` is its tree, for the files in directories that were renamed.
+    """
     output.line((f"{store}@{version.number}", "yellow"), (version.digest.hex(), "bright_black"))
     output.line("author ", (version.author.label(), "cyan"), _ids_of(version.author))
     output.line("came by", version.via, (_VIA.get(version.via, ""), "bright_black"))
@@ -92,6 +104,25 @@ def print_version(
         has_size = change.kind is not Kind.DIRECTORY and change.op is not ChangeKind.DELETED
         size = format_size(change.size) if has_size else ""
         output.line((f"{change.op.label:<8}", _COLOURS[change.op]), path_of(change), (size, "bright_black"))
+        if tree is not None and change.op is ChangeKind.RENAMED and not change.is_redacted:
+            _print_moved(output, tree, change)
+
+
+def _print_moved(output: Output, tree: "Tree", change: Change) -> None:
+    """The first files of a directory that was renamed."""
+    from engramfs.history.tree import walk
+
+    below = walk(tree, change.path) if change.kind is Kind.DIRECTORY else iter(())
+    named = (
+        REDACTED if entry.is_redacted else printable(path)
+        for path, entry in below
+        if entry.kind is not Kind.DIRECTORY
+    )
+    files = list(islice(named, _MOVED + 1))
+    for path in files[:_MOVED]:
+        output.line(f"{'with':<8}", (path, "bright_black"))
+    if len(files) > _MOVED:
+        output.line(f"{'with':<8}", ("more; the patch lists them all", "bright_black"))
 
 
 def _print_field(output: Output, name: str, lines: Sequence[str]) -> None:

@@ -30,7 +30,7 @@ def between(reader: Reader, store: Store, old: int, new: int, path: bytes = b"")
     if touched is None:
         yield from differences(before, after, path)
     else:
-        yield from _at(before, after, _within(touched, path))
+        yield from at_paths(before, after, _within(touched, path))
 
 
 def of_version(reader: Reader, store: Store, number: int) -> list[Difference]:
@@ -74,7 +74,11 @@ def _within(touched: dict[bytes, bool], path: bytes) -> dict[bytes, bool]:
     return found
 
 
-def _at(old: Tree, new: Tree, touched: dict[bytes, bool]) -> Iterator[Difference]:
+def at_paths(old: Tree, new: Tree, touched: dict[bytes, bool]) -> Iterator[Difference]:
+    """What is not the same at each of these paths, and below it where that moved or is another directory.
+
+    `touched` says of each path whether what is below it moved.
+    """
     done: bytes | None = None  # below which everything has been compared
     for path in sorted(touched, key=lambda path: path.split(b"/")):
         if done is not None and path.startswith(done):

@@ -57,11 +57,6 @@ def with_renames(found: Iterable[Difference]) -> list[Difference]:
     return [_renamed(one, moved) for one in listed if one.path not in explained or one.new is not None]
 
 
-def told(found: Iterable[Difference]) -> list[Difference]:
-    """Those of which people want to read: without what a rename of the directory above implies."""
-    return [one for one in found if not one.is_implied]
-
-
 def _moved(gone: list[Difference], came: list[Difference]) -> dict[bytes, Difference]:
     """What went from elsewhere, by the path at which it came."""
     moved: dict[bytes, Difference] = {}

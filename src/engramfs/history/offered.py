@@ -3,7 +3,8 @@
 from engramfs.errors import NotFound
 from engramfs.history import catalog
 from engramfs.history.approval import rows_of
-from engramfs.history.diff import Difference, same, with_renames
+from engramfs.history.between import at_paths
+from engramfs.history.diff import Difference, with_renames
 from engramfs.history.kept import is_of, tree_of_path
 from engramfs.history.log import changes
 from engramfs.history.pending import needed_bases
@@ -17,11 +18,12 @@ from engramfs.storage.protocol import Reader
 
 def require_base(reader: Reader, store: Store, offered: Pending) -> None:
     """Raise `NotFound` unless the tree that it was made from is there as a whole."""
-    if not _has_base(reader, store, offered):
+    if not has_base(reader, store, offered):
         raise _no_base(store, offered)
 
 
-def _has_base(reader: Reader, store: Store, offered: Pending) -> bool:
+def has_base(reader: Reader, store: Store, offered: Pending) -> bool:
+    """Whether the tree that it was made from is there as a whole."""
     is_whole = not 0 < offered.base < catalog.head(reader, store.id).oldest
     return is_whole or offered.base in needed_bases(reader, store.id)
 
@@ -40,7 +42,7 @@ def path_tree(reader: Reader, offered: Pending, path: bytes) -> Tree:
     """
     fork = catalog.get(reader, offered.fork)
     store = catalog.get(reader, fork.base)
-    if _has_base(reader, store, offered):
+    if has_base(reader, store, offered):
         return version_tree(reader, fork, offered.version)
     own = find_own(reader, fork, offered, path)
     if own is None:
@@ -60,7 +62,7 @@ def find_own(reader: Reader, fork: Store, offered: Pending, path: bytes) -> tupl
 
 
 def differences(reader: Reader, pending: Pending) -> list[Difference]:
-    """By path. A directory that moved is one; what is in it is not repeated.
+    """By path, renames included, and what is in a directory that moved: see `with_renames`.
 
     Raises `NotFound` when it was decided, and what it was made from is not kept any more.
     """
@@ -68,11 +70,10 @@ def differences(reader: Reader, pending: Pending) -> list[Difference]:
     require_base(reader, catalog.get(reader, fork.base), pending)
     before = fork_tree(reader, fork, pending.version, pending.base, without=True)
     after = fork_tree(reader, fork, pending.version, pending.base)
-    found = []
-    for (parent, name), new in rows_of(reader, fork).get(pending.version, {}).items():
-        old = before.lookup(parent, name)
-        if not same(old, new):
-            tree = after if new is not None else before
-            path = path_to(tree, parent, name) if parent != keys.NO_PARENT else b""
-            found.append(Difference(path, old, new))
-    return with_renames(sorted(found, key=lambda one: one.path))
+    touched: dict[bytes, bool] = {}
+    for parent, name in rows_of(reader, fork).get(pending.version, {}):
+        for tree in (before, after):  # a directory above it may have moved in between
+            if tree.lookup(parent, name) is not None:
+                path = path_to(tree, parent, name) if parent != keys.NO_PARENT else b""
+                touched[path] = False
+    return with_renames(at_paths(before, after, touched))

@@ -38,25 +38,44 @@ class Fork:
                 old = tree.lookup(ROOT_NODE, name.encode())
                 entry = None if content is None else self._entry(base.next_node + len(pairs), old, content)
                 pairs.append(Pair((ROOT_NODE, name.encode()), old, entry))
-            self.book.clock += SECOND
-            planned = Commit(
-                store=self.store.id,
-                author=AUTHOR,
-                via="fs",
-                time=self.book.clock,
-                changes=changes_of(pairs, lambda name: name[1]),
-                rows=[RowChange(*pair.name, pair.new) for pair in pairs],
-                next_node=base.next_node + len(pairs),
-                contents={hashlib.sha256(each).digest(): each for each in files.values() if each},
-                message=self.message,
-            )
-            version = forks.apply(writer, planned, base.number)
-            assert version is not None
-            offered = pending.of_version(writer, self.store, version.number)
-            assert offered is not None
-            return offered.number
+            return self._offer(writer, pairs, *(each for each in files.values() if each))
 
         return self.transact(body)
+
+    def rename(self, source: str, target: str) -> int:
+        """Give what `source` is a free name; the number under which it waits."""
+
+        def body(writer: Writer) -> int:
+            old = tree_at(writer, self.store).lookup(ROOT_NODE, source.encode())
+            return self._offer(
+                writer,
+                [
+                    Pair((ROOT_NODE, source.encode()), old, None),
+                    Pair((ROOT_NODE, target.encode()), None, old),
+                ],
+            )
+
+        return self.transact(body)
+
+    def _offer(self, writer: Writer, pairs: list[Pair], *contents: bytes) -> int:
+        base = catalog.head(writer, self.book.store.id)
+        self.book.clock += SECOND
+        planned = Commit(
+            store=self.store.id,
+            author=AUTHOR,
+            via="fs",
+            time=self.book.clock,
+            changes=changes_of(pairs, lambda name: name[1]),
+            rows=[RowChange(*pair.name, pair.new) for pair in pairs],
+            next_node=base.next_node + len(pairs),
+            contents={hashlib.sha256(each).digest(): each for each in contents},
+            message=self.message,
+        )
+        version = forks.apply(writer, planned, base.number)
+        assert version is not None
+        offered = pending.of_version(writer, self.store, version.number)
+        assert offered is not None
+        return offered.number
 
     def _entry(self, node: int, old: Entry | None, content: bytes) -> Entry:
         digest = hashlib.sha256(content).digest()

@@ -8,7 +8,7 @@ from engramfs.errors import NotFound
 from engramfs.history import catalog
 from engramfs.history.between import between, of_version
 from engramfs.history.commit import RowChange
-from engramfs.history.diff import Difference, differences, told, with_renames
+from engramfs.history.diff import Difference, differences, with_renames
 from engramfs.history.tree import tree_at
 from engramfs.model.entry import EMPTY_DIGEST, ROOT_NODE, Kind
 from engramfs.model.version import ChangeKind
@@ -17,10 +17,13 @@ from .conftest import Book, change, replace
 
 
 def shown(found: list[Difference]) -> list[str]:
-    """ "renamed a -> b", "created c"."""
+    """ "renamed a -> b", "created c"; "and d" of what moved with its directory."""
     words = []
     for one in found:
         path = one.path.decode()
+        if one.is_implied:
+            words.append(f"and {path}")
+            continue
         if one.from_path is not None:
             words.append(f"renamed {one.from_path.decode()} -> {path}")
         else:
@@ -30,7 +33,7 @@ def shown(found: list[Difference]) -> list[str]:
 
 def of(book: Book, number: int) -> list[str]:
     with book.repository.engine.reading() as reader:
-        return shown(told(of_version(reader, book.store, number)))
+        return shown(of_version(reader, book.store, number))
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -64,18 +67,26 @@ def _write_history(book: Book, rng: random.Random) -> None:
             book.write_paths({name: b"%d" % number})
 
 
-def test_a_renamed_directory_is_one_difference_and_what_changed_in_it_another(book: Book) -> None:
+def test_a_renamed_directory_comes_with_what_is_in_it_and_what_changed_is_told_apart(book: Book) -> None:
     book.write(old__deep__same=b"s", old__deep__changed=b"1", old__moved=b"m")
     book.rename("old", "new")
-    assert of(book, 2) == ["renamed old -> new"]
+    assert of(book, 2) == [
+        "renamed old -> new",
+        "and new/deep",
+        "and new/deep/changed",
+        "and new/deep/same",
+        "and new/moved",
+    ]
     book.write(new__deep__changed=b"2")
     book.rename("new/moved", "elsewhere")
     with book.repository.engine.reading() as reader:
-        found = shown(told(with_renames(between(reader, book.store, 1, 4))))
+        found = shown(with_renames(between(reader, book.store, 1, 4)))
     assert found == [
         "renamed old/moved -> elsewhere",
         "renamed old -> new",
+        "and new/deep",
         "renamed old/deep/changed -> new/deep/changed",
+        "and new/deep/same",
     ]
 
 
@@ -98,7 +109,7 @@ def test_a_rename_over_another_file_names_both(book: Book) -> None:
     book.remove("b")
     book.rename("a", "b")
     with book.repository.engine.reading() as reader:
-        found = shown(told(with_renames(between(reader, book.store, 1, 3))))
+        found = shown(with_renames(between(reader, book.store, 1, 3)))
     assert found == ["deleted a", "modified b"]
 
 

@@ -81,6 +81,16 @@ def test_differences_are_those_of_the_names_that_were_recorded(fork: Fork) -> No
     ]
 
 
+def test_a_directory_that_is_renamed_comes_with_the_files_in_it(fork: Fork) -> None:
+    number = fork.rename("d", "moved")
+    with fork.book.repository.engine.reading() as reader:
+        found = differences(reader, pending.get(reader, fork.book.store, number))
+    assert [(one.from_path, one.path, one.is_implied) for one in found] == [
+        (b"d", b"moved", False),
+        (b"d/inner", b"moved/inner", True),
+    ]
+
+
 def test_a_store_that_is_deleted_leaves_nothing_of_its_forks(fork: Fork) -> None:
     fork.reject(fork.write(a=b"mine\n"))
     fork.write(b=b"mine\n")
