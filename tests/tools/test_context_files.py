@@ -114,17 +114,22 @@ def test_more_than_twenty_files_are_two_calls(tools: Tools) -> None:
     assert write(tools, *files[:20])["version"] == 1
 
 
-def test_what_is_read_only_is_read_at_its_pin_and_never_written(
+def test_what_is_read_only_is_read_as_it_is_now_and_never_written(
     tools: Tools, client: Client, open_session: Open
 ) -> None:
     owner = open_session(attach=["contexts/handbook=/mnt/context/contexts/handbook:read_write"])
     owner.edit("contexts/handbook", [Create("guide.md", "one")])
     late = Tools(open_session())
     owner.edit("contexts/handbook", [Overwrite("guide.md", "two")])
+    pinned = late.offered.reach.named("handbook")
+    assert (pinned.live, pinned.version) == (False, 1)
+    assert late.offered.reach.read(pinned, "guide.md").content == b"one", "which is what its mount shows"
     read = late("read_context_file", context="handbook", path="guide.md")
-    assert (read["content"], read["version"]) == ("one", 1)
+    assert (read["content"], read["version"]) == ("two", 2)
+    (listed,) = late("list_context_files", context="handbook")["contexts"]
+    assert (listed["version"], listed["files"][0]["sha256"]) == (2, read["sha256"])
     owners = Tools(owner)("read_context_file", context="handbook", path="guide.md")
-    assert (owners["content"], owners["version"]) == ("two", 2)
+    assert owners == read
     failure = write(late, {"path": "guide.md", "mode": "delete"}, context="handbook")
     assert (failure.code, failure.message) == ("read_only", "handbook is read-only here; nothing was written")
     assert write(late, {"path": "x", "mode": "delete"}, context="preferences").code == "read_only"

@@ -1,6 +1,7 @@
 """The context tools: files of the stores to which a session may write, one call one version.
 
-They read the present of a store; a mount of the same session may show an older version of it.
+They read the present of a store. A mount of the same session may show an older version of it: there a context
+that is pinned stays what it was.
 """
 
 from typing import Any, Literal
@@ -11,7 +12,7 @@ from engramfs.client import Attachment
 from engramfs.errors import Unsupported, UsageError
 from engramfs.model.file_edit import Append, Create, Delete, Edit, EditLimits, Overwrite
 from engramfs.model.names import printable
-from engramfs.tools.reach import Reach, short_name, shown_version
+from engramfs.tools.reach import Reach, short_name
 
 Answer = dict[str, Any]
 
@@ -57,15 +58,14 @@ class ContextFiles:
         return {"contexts": [self._described(each) for each in wanted]}
 
     def _described(self, attachment: Attachment) -> Answer:
-        version = shown_version(attachment)
         store = self._reach.client.store(attachment.store)
-        files = self._reach.files(attachment)
+        files = self._reach.files(_current(attachment))
         return {
             "slug": short_name(attachment),
             "name": store.name,
             "description": store.description,
             "access": attachment.access,
-            "version": store.version if version is None else version,
+            "version": store.version,
             "files": [{"path": each.path, "size": each.size, "sha256": each.sha256} for each in files],
         }
 
@@ -73,7 +73,7 @@ class ContextFiles:
         self._reach.refresh()
         attachment = self._reach.named(asked.context)
         path = f"{attachment.inside}/{asked.path}" if attachment.inside else asked.path
-        read = self._reach.read(attachment, path)
+        read = self._reach.read(_current(attachment), path)
         return {
             "context": short_name(attachment),
             "path": asked.path,
@@ -93,6 +93,11 @@ class ContextFiles:
             "changed": written.changed,
             "files": [{"path": each.path, "sha256": each.sha256} for each in written.files],
         }
+
+
+def _current(attachment: Attachment) -> Attachment:
+    """The same without its pin."""
+    return msgspec.structs.replace(attachment, live=True)
 
 
 def as_edit(change: FileChange) -> Create | Append | Edit | Overwrite | Delete:

@@ -10,7 +10,10 @@ from engramfs.tools.record_search import MemorySearch, MemoryTaskWait, RecordSea
 from engramfs.tools.records import MemoryAdd, MemoryDelete, MemoryUpdate, Records
 
 _LIST = "Lists the writable contexts: name, description, version, and each file with size and sha256."
-_READ = "Reads the current content of a file in a context, with its sha256 for a later write."
+_READ = (
+    "Reads the current content of a file in a context, with its sha256 for a later write. A directory that "
+    "shows the context as of an older version may show something else."
+)
 _WRITE = (
     "Writes files of one context, as one version: all of them or none. Modes: create (fails if the file "
     "exists), append, edit (replaces old_text, which must occur exactly once, by new_text), overwrite (the "
