@@ -61,12 +61,13 @@ def test_a_call_is_one_version_and_answers_what_a_later_write_needs(tools: Tools
     )
     assert (written["version"], written["changed"]) == (1, True)
     assert client.log("memory/digest/state")[0]["message"] == "all of it"
+    assert [each["path"] for each in written["files"]] == ["a.md", "b.md"], "each once"
     read = tools("read_context_file", context="state", path="a.md")
     assert read == {
         "context": "state",
         "path": "a.md",
         "content": "one\ntwo\n",
-        "sha256": written["files"][1]["sha256"],
+        "sha256": written["files"][0]["sha256"],
         "version": 1,
     }
     again = write(

@@ -35,7 +35,7 @@ RESERVED = b".versions"  # at the root of a store
 
 
 class Edited(msgspec.Struct, frozen=True):
-    """The commit of a call, and what its files are after it."""
+    """The commit of a call, and what its files are after it, each once."""
 
     commit: Commit
     files: tuple[EditedFile, ...]
@@ -77,14 +77,23 @@ def plan(
             f"{len(edits)} files in one call are over the limit of {limits.max_files}; use two calls"
         )
     editor = _Editor(WorkingTree(reader, store, now, first_node, held), store, limits)
-    files = tuple(editor.apply(edit) for edit in edits)
-    return Edited(editor.tree.commit(author, via, message), files)
+    files: dict[str, EditedFile] = {}
+    for edit in edits:
+        edited = editor.apply(edit)
+        if isinstance(edit, Rename):
+            files = {path: file for path, file in files.items() if not _is_at_or_below(path, edit.path)}
+        files[edited.path] = edited
+    return Edited(editor.tree.commit(author, via, message), tuple(files.values()))
 
 
 def nodes_needed(edits: Sequence[FileEdit]) -> int:
     """How many node ids a plan of `edits` may use."""
     paths = [edit.new_path if isinstance(edit, Rename) else edit.path for edit in edits]
     return sum(path.count("/") + 1 for path in paths)
+
+
+def _is_at_or_below(path: str, above: str) -> bool:
+    return path == above or path.startswith(f"{above}/")
 
 
 def checked_path(path: str) -> bytes:

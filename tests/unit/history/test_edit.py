@@ -133,6 +133,7 @@ def test_an_edited_file_keeps_its_node_and_its_identity_and_gets_a_new_mtime(boo
 def test_edits_of_one_call_build_on_each_other(book: Book) -> None:
     done = call(book, Create("a", "1"), Append("a", "2"), Edit("a", "1", "0"))
     assert files(book) == {"a": b"02"}
+    assert [(file.path, file.sha256) for file in done.files] == [("a", sha256(b"02"))], "each file once"
     assert changes(done) == ["created a"]
 
 
@@ -165,7 +166,9 @@ def test_all_names_of_a_file_get_the_new_content(book: Book) -> None:
 
 def test_a_directory_goes_whole_and_moves_whole(book: Book) -> None:
     book.write(d__a=b"1", d__e__b=b"2", other=b"3")
-    assert changes(call(book, Rename("d", "f"), Append("f/a", "+"))) == ["modified f/a", "renamed d -> f"]
+    done = call(book, Append("d/a", "+"), Rename("d", "f"))
+    assert changes(done) == ["modified f/a", "renamed d -> f"]
+    assert [file.path for file in done.files] == ["f"], "nothing is at the old path"
     done = call(book, Delete("f", recursive=True))
     assert changes(done) == ["deleted f", "deleted f/a", "deleted f/e", "deleted f/e/b"]
     assert files(book) == {"other": b"3"}
