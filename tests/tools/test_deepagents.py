@@ -70,6 +70,13 @@ STEPS: list[tuple[str, list[Any]]] = [
     ("upload_files", [[("/up/a.bin", b"\xff\xfe"), ("/up/b.md", b"b")]]),
     ("download_files", [["/up/a.bin", "/up/b.md"]]),
     ("read", ["/up/b.md"]),
+    ("write", ["/crlf.md", "one\r\ntwo\r\nthree\r\n"]),
+    ("read", ["/crlf.md"]),
+    ("grep", ["two", "/crlf.md"]),
+    ("edit", ["/crlf.md", "one\ntwo", "1\n2"]),
+    ("edit", ["/crlf.md", "2\r\nthree", "2\n3"]),
+    ("read", ["/crlf.md"]),
+    ("delete", ["/crlf.md"]),
     ("delete", ["/d"]),
     ("delete", ["/d"]),
     ("delete", ["/notes.md"]),
@@ -99,6 +106,12 @@ def test_each_operation_answers_as_the_backend_of_a_directory_does(
             assert (ours["error"] is not None, ours["file_data"]) == (True, None)
             continue
         assert ours == wanted, (name, arguments)
+
+
+def test_an_edit_keeps_the_line_endings_of_its_file(backend: EngramBackend) -> None:
+    backend.upload_files([("/notes.md", b"one\r\ntwo\r\nlast")])
+    assert backend.edit("/notes.md", "one\ntwo\n", "1\nnew\n2\n").occurrences == 1
+    assert backend.download_files(["/notes.md"])[0].content == b"1\r\nnew\r\n2\r\nlast"
 
 
 def test_a_write_an_edit_a_delete_and_a_batch_are_one_version_each(

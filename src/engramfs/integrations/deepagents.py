@@ -5,6 +5,7 @@
 
 Paths are those that a mount of the session has (`/memories/user/…`); with `root`, those below it. A write, an
 edit, a delete is one version of its store, and so is an upload of several files, for each store it touches.
+An agent is shown `\\n` at the end of each line; what it edits keeps the line endings that it had.
 The asynchronous methods are those of `BackendProtocol`, which run these in threads.
 """
 
@@ -42,6 +43,7 @@ from deepagents.backends.utils import (
 from engramfs.client import Attachment, Session
 from engramfs.errors import Conflict, EngramError, NotFound, Refused, Stale, UsageError
 from engramfs.model.file_edit import Delete, EditLimits, FileEdit, Overwrite
+from engramfs.model.line_endings import replace_text, with_newlines
 from engramfs.model.names import printable
 from engramfs.model.times import format_time
 from engramfs.tools.reach import Reach
@@ -139,11 +141,12 @@ class EngramBackend(BackendProtocol):
             text = content.decode()
         except UnicodeDecodeError:
             return EditResult(error="Error: Cannot edit binary files with text replacements.")
-        replaced = perform_string_replacement(text, old, new, replace_all)
+        shown, sought = with_newlines(text), with_newlines(old)
+        replaced = perform_string_replacement(shown, sought, new, replace_all)
         if isinstance(replaced, str):
             return EditResult(error=replaced)
         attachment, inside = self._tree.writable_place(path)
-        change = Overwrite(inside, replaced[0], item.sha256)
+        change = Overwrite(inside, replace_text(text, old, new), item.sha256)
         self._reach.write(attachment, [change], limits=LIMITS)
         return EditResult(path=path, occurrences=replaced[1])
 
