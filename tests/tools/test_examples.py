@@ -1,4 +1,4 @@
-"""What examples/mcp tells people to write works."""
+"""What examples/ tells people to write works."""
 
 import json
 import os
@@ -13,6 +13,7 @@ pytest.importorskip("mcp")
 from engramfs.client import Client
 
 EXAMPLES = Path(__file__).parents[2] / "examples/mcp"
+HOOKS = EXAMPLES.parent / "claude-code"
 
 
 def test_the_client_lists_writes_is_refused_and_remembers(client: Client) -> None:
@@ -47,3 +48,17 @@ def test_the_command_that_clients_are_given_is_one(name: str, key: str) -> None:
     command = [sys.executable, "-m", "engramfs", *server["args"], "--help"]
     helped = subprocess.run(command, capture_output=True, timeout=30, check=True)
     assert b"Usage: engramfs mcp" in helped.stdout
+
+
+@pytest.mark.parametrize(
+    "event", [b"", b"hello", b"[1]", b'{"prompt": 3}', b'{"prompt": null}', b"{}", b"\xff", b"[" * 100_000]
+)
+def test_what_is_no_event_with_a_question_keeps_nobody_from_asking(event: bytes) -> None:
+    hook = subprocess.run(
+        ["sh", HOOKS / "user-prompt-submit.sh"],
+        env={**os.environ, "ENGRAMFS_SESSION": "none"},
+        input=event,
+        capture_output=True,
+        timeout=30,
+    )
+    assert (hook.returncode, hook.stdout, hook.stderr) == (0, b"", b"")
