@@ -4,17 +4,17 @@ Nothing is removed here. Each trace in another store is one redaction to make.
 """
 
 from collections.abc import Iterator
-from itertools import islice
 
 import msgspec
 
 from engramfs.errors import NotFound
 from engramfs.history import catalog, log, pending
+from engramfs.history.authorship import Actor, brings_content, has_written, versions_of, written_first
 from engramfs.history.collection.marking import named
 from engramfs.history.imported import text_of
 from engramfs.history.pending_redaction import redactable
 from engramfs.history.redaction_target import target
-from engramfs.model.entry import EMPTY_DIGEST, Kind
+from engramfs.model.entry import EMPTY_DIGEST
 from engramfs.model.names import printable
 from engramfs.model.store import Store
 from engramfs.model.version import Change, ChangeKind, Version
@@ -22,7 +22,7 @@ from engramfs.storage import keys
 from engramfs.storage.protocol import Engine, Reader, Table
 
 _Place = tuple[int, bytes, int]  # parent, name, first version of a span
-_AT_ONCE = 2000  # versions in one read transaction
+_WROTE = "wrote it"
 
 
 class Trace(msgspec.Struct, frozen=True):
@@ -35,7 +35,7 @@ class Trace(msgspec.Struct, frozen=True):
     store: str
     number: int
     path: str
-    why: str  # `wrote it`, or `has it in their own memory`
+    why: str  # `wrote it`, `renamed it, …`; of others' versions `wrote what it has`, `has it in their own …`
     at_head: bool
     lost: bool = False
     pending: bool = False  # `number` is that of what was pending
@@ -44,30 +44,34 @@ class Trace(msgspec.Struct, frozen=True):
 
 
 class _Whose(msgspec.Struct, frozen=True):
-    """What is an actor's: what they wrote, and the contents `theirs`."""
+    """What is an actor's: what they made, the contents of their stores, and those they wrote `first`."""
 
-    actor: str
-    tenant: str | None
+    actor: Actor
     theirs: set[bytes]
+    first: dict[bytes, int]  # digest → when
 
-    def wrote(self, version: Version) -> bool:
-        author = version.author
-        return author.kind == "agent" and author.actor == self.actor and author.tenant == self.tenant
+    def traced(self, reader: Reader, store: Store, version: Version) -> Iterator[tuple[Change, str]]:
+        """The changes of a version that brought something of the actor's, and why it is that."""
+        for change in log.changes(reader, store.id, version.number):
+            why = self._why(reader, store, version, change) if brings_content(change) else ""
+            if why:
+                yield change, why
 
-    def traced(self, reader: Reader, store: int, version: Version) -> Iterator[Change]:
-        """The changes of a version that brought something of the actor's."""
-        for change in log.changes(reader, store, version.number):
-            if _brings_content(change) and (self.wrote(version) or change.digest in self.theirs):
-                yield change
+    def _why(self, reader: Reader, store: Store, version: Version, change: Change) -> str:
+        is_by_them = self.actor.made(version)
+        if is_by_them and (change.digest in self.first or has_written(reader, store, version.number, change)):
+            return _WROTE
+        if self.first.get(change.digest, version.time + 1) <= version.time:
+            return "wrote what it has"
+        if change.digest in self.theirs:
+            return "has it in their own memory"
+        return "renamed it, another wrote it" if is_by_them and change.op is ChangeKind.RENAMED else ""
 
     def said(self, version: Version) -> bool:
         """Whether the version has a message of the actor's: an approval alone says who approved it."""
         text = text_of(version)
         is_own = version.via != "approval" or " (pending " in text
-        return bool(text) and is_own and self.wrote(version)
-
-    def why(self, version: Version) -> str:
-        return "wrote it" if self.wrote(version) else "has it in their own memory"
+        return bool(text) and is_own and self.actor.made(version)
 
 
 def stores_of(reader: Reader, actor: str, tenant: str | None) -> list[Store]:
@@ -78,10 +82,11 @@ def stores_of(reader: Reader, actor: str, tenant: str | None) -> list[Store]:
 
 def traces(engine: Engine, own: list[Store], actor: str, tenant: str | None) -> Iterator[Trace]:
     """What of the actor is in other stores than their `own`, oldest first in each store."""
+    who = Actor(actor, tenant)
     theirs = _contents(engine, {store.id for store in own}) - _seeded(engine, own)
     with engine.reading() as reader:
         others = [store for store in catalog.every(reader) if store not in own]
-    whose = _Whose(actor, tenant, theirs)
+    whose = _Whose(who, theirs, written_first(engine, who))
     for store in others:
         yield from _in_store(engine, store, whose)
         with engine.reading() as reader:
@@ -109,48 +114,26 @@ def _seeded(engine: Engine, stores: list[Store]) -> set[bytes]:
 
 def _in_store(engine: Engine, store: Store, whose: _Whose) -> Iterator[Trace]:
     seen: set[_Place] = set()
-    for reader, version in _versions(engine, store):
-        number, why = version.number, whose.why(version)
-        for change in whose.traced(reader, store.id, version):
+    for reader, version in versions_of(engine, store):
+        number = version.number
+        for change, why in whose.traced(reader, store, version):
             yield from _traced(reader, store, number, change, seen, why)
         if whose.said(version):
-            yield Trace(store.name, number, "", why, at_head=False, message=True)
+            yield Trace(store.name, number, "", _WROTE, at_head=False, message=True)
 
 
 def _in_fork(engine: Engine, store: Store, fork: Store, whose: _Whose) -> Iterator[Trace]:
-    for reader, version in _versions(engine, fork):
-        offered, why = pending.of_version(reader, fork, version.number), whose.why(version)
+    for reader, version in versions_of(engine, fork):
+        offered = pending.of_version(reader, fork, version.number)
         if offered is None:
             continue
         number = offered.number
-        for change in whose.traced(reader, fork.id, version):
+        for change, why in whose.traced(reader, fork, version):
             state = redactable(reader, store, number, change.path)
             path, lost, waits = printable(change.path), state == "lost", state == "waits"
             yield Trace(store.name, number, path, why, at_head=False, lost=lost, pending=True, waits=waits)
         if whose.said(version):
-            yield Trace(store.name, number, "", why, at_head=False, pending=True, message=True)
-
-
-def _versions(engine: Engine, store: Store) -> Iterator[tuple[Reader, Version]]:
-    """Each version of a store or fork, oldest first, with a transaction to look at it."""
-    start, stop = keys.version(store.id, 0), keys.version(store.id + 1, 0)
-    while True:
-        with engine.reading() as reader:
-            rows = list(islice(reader.scan(Table.VERSIONS, start, stop), _AT_ONCE))
-            for _, value in rows:
-                yield reader, log.decode_version(value)
-        if len(rows) < _AT_ONCE:
-            return
-        start = rows[-1][0] + b"\0"
-
-
-def _brings_content(change: Change) -> bool:
-    return (
-        change.op is not ChangeKind.DELETED
-        and change.kind is not Kind.DIRECTORY
-        and not change.is_redacted
-        and change.digest != EMPTY_DIGEST
-    )
+            yield Trace(store.name, number, "", _WROTE, at_head=False, pending=True, message=True)
 
 
 def _traced(

@@ -38,6 +38,7 @@ class Book:
         self.store = store
         self.clock = store.created
         self.message, self.via = "", "fs"  # of the versions that are written from now on
+        self.author = AUTHOR
 
     def commit(
         self, *rows: RowChange, changes: list[Change], contents: dict[bytes, bytes], message: str = ""
@@ -51,7 +52,7 @@ class Book:
             before = _counts(writer, self.store)
             planned = Commit(
                 store=self.store.id,
-                author=AUTHOR,
+                author=self.author,
                 via=self.via,
                 time=self.clock,
                 changes=changes,

@@ -7,13 +7,14 @@ import pytest
 from engramfs.daemon.forgetting import command
 from engramfs.errors import Refused
 from engramfs.history.message_redaction import redact_message
+from engramfs.history.occurrences import standing
 from engramfs.history.pending_redaction import redact_pending
 from engramfs.history.redaction import redact
 from engramfs.history.traces import Trace, traces
 from engramfs.history.verify import verify
 from engramfs.model.author import Author
 
-from .conftest import Book
+from .conftest import AUTHOR, Book, replace
 from .forked import Fork
 
 PERSON = Author("person", actor="root")
@@ -62,6 +63,39 @@ def test_contents_and_messages_are_found_and_go_once_the_head_has_something_else
         else:
             take_out(written, trace)
     assert not any(map(possible, found(written)))
+
+
+def test_what_others_restored_renamed_or_saved_again_is_found_and_what_they_wrote_first_is_not(
+    book: Book,
+) -> None:
+    bob = replace(AUTHOR, actor="bob")
+    book.author = bob
+    book.write(theirs=b"by bob", common=b"known before")
+    book.author = AUTHOR
+    book.write(mine=b"by alice", common=b"something else")
+    book.rename("theirs", "renamed")
+    book.write_paths({b"renamed": b"by bob"}, mode=0o600)
+    book.write(mine=b"later", common=b"known before")
+    book.author = bob
+    book.write(mine=b"by alice", copy=b"by alice", again=b"known before")
+    book.rename("copy", "moved")
+    book.remove("mine", "moved", "common", "again", "renamed")
+    assert [(one.number, one.path, one.why) for one in found(book)] == [
+        (2, "common", "wrote it"),
+        (2, "mine", "wrote it"),
+        (3, "renamed", "renamed it, another wrote it"),
+        (5, "common", "wrote it"),
+        (5, "mine", "wrote it"),
+        (6, "copy", "wrote what it has"),
+        (6, "mine", "wrote what it has"),
+        (7, "moved", "wrote what it has"),
+    ]
+    places = {(one.version, one.path) for one in standing(book.repository.engine, book.tree(2)[b"mine"], 9)}
+    assert places == {(2, "mine"), (6, "mine"), (6, "copy"), (7, "moved")}
+    assert places <= {(one.number, one.path) for one in found(book)}
+    for trace in found(book):
+        take_out(book, trace)
+    assert found(book) == []
 
 
 def test_what_was_pending_is_found_too_and_waits_until_it_is_decided(written: Book) -> None:
