@@ -9,6 +9,13 @@ import pytest
 
 pytest.importorskip("mcp")
 
+from mcp.shared.subscriptions import (
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    ToolsListChanged,
+)
+
 from ..harness.daemon import Daemon
 from ..harness.mcp_client import Agent, Refused, connected, run
 from .session import Session
@@ -71,6 +78,56 @@ def test_a_switch_is_followed_and_the_end_of_the_session_too(session: Session) -
     serve(session, use)
 
 
+def test_a_switch_is_told_and_nothing_of_the_old_actor_after_it(session: Session) -> None:
+    mine, last = "engramfs:///memories/user/mine.md", "engramfs:///memories/user/last.md"
+    arguments = environment(session.daemon), "--session", session.id
+    old = environment(session.daemon), "--agent", session.agent, "--actor", session.actor
+
+    def create(path: str) -> dict[str, Any]:
+        return {"context": "user", "files": [{"path": path, "mode": "create", "content": "x"}]}
+
+    async def use() -> None:
+        async with (
+            asyncio.timeout(60),
+            connected(*arguments) as agent,
+            connected(*old) as of_old,
+            agent.client.listen(
+                resources_list_changed=True, prompts_list_changed=True, resource_subscriptions=[mine, last]
+            ) as events,
+        ):
+            await asyncio.to_thread(session.switch, session.other)
+            told = {await anext(events)}
+            while PromptsListChanged() not in told:
+                told.add(await anext(events))
+            assert told == {ResourcesListChanged(), PromptsListChanged()}
+            await of_old.call("write_context", **create("mine.md"))
+            await agent.call("write_context", **create("last.md"))
+            assert await anext(events) == ResourceUpdated(last)
+
+    asyncio.run(use())
+
+
+def test_tools_that_a_session_gets_with_another_daemon_are_told(tmp_path: Path, daemon: Daemon) -> None:
+    nothing = '[agents.reader]\nscoping.memory = "none"\nmemory = {}\n'
+    daemon.configure(nothing)
+    daemon.up(agent="reader")
+
+    async def use() -> None:
+        async with (
+            asyncio.timeout(60),
+            connected(environment(daemon), "--agent", "reader") as agent,
+            agent.client.listen(tools_list_changed=True) as events,
+        ):
+            assert await agent.tools() == []
+            await asyncio.to_thread(daemon.ok, "down")
+            daemon.configure(nothing.replace("none", "agent"))
+            await asyncio.to_thread(daemon.ok, "up", "--root", daemon.places[0].root, "--agent", "reader")
+            assert await anext(events) == ToolsListChanged()
+            assert "write_context" in await agent.tools()
+
+    asyncio.run(use())
+
+
 def test_a_server_of_its_own_session_lives_through_kills_and_restarts_and_closes_it(
     tmp_path: Path, daemon: Daemon
 ) -> None:
@@ -89,7 +146,7 @@ def test_a_server_of_its_own_session_lives_through_kills_and_restarts_and_closes
                 elif number == 2:
                     await asyncio.to_thread(daemon.up, actor="first")
             sessions = daemon.client.call("session.list")
-            assert [each["actor"] for each in sessions] == ["first", "alice"]
+            assert {each["actor"] for each in sessions} == {"first", "alice"}
 
     asyncio.run(use())
     assert [each["actor"] for each in daemon.client.call("session.list")] == ["first"]

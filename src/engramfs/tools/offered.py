@@ -55,6 +55,10 @@ class Offered:
         self.reach.refresh()
         return self._tools()
 
+    def names(self) -> list[str]:
+        """Of the tools, as the session was when it was last looked at."""
+        return [tool.name for tool in self._tools()]
+
     def _tools(self) -> list[Tool]:
         tools = self._context_tools() if self.reach.writable() else []
         memory = self.reach.at(USER_MEMORY)

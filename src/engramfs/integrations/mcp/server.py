@@ -17,8 +17,10 @@ from mcp.server.session import ServerSession
 from mcp.server.subscriptions import (
     InMemorySubscriptionBus,
     ListenHandler,
+    PromptsListChanged,
     ResourcesListChanged,
     ResourceUpdated,
+    ToolsListChanged,
 )
 from mcp.shared.exceptions import MCPError
 
@@ -47,6 +49,7 @@ class MemoryServer:
         self._resources = Resources(offered.reach)
         self._bus = InMemorySubscriptionBus()
         self._subscribed: set[str] = set()
+        self._names = offered.names()  # of the tools that the client was last told of
         self._session: ServerSession | None = None  # of a client of the protocol before 2026-07-28
         self.server = Server(
             "engramfs",
@@ -65,7 +68,7 @@ class MemoryServer:
 
     async def serve(self, read_stream: Any, write_stream: Any) -> None:
         """Serve one client until it goes away."""
-        notifications = NotificationOptions(resources_changed=True, tools_changed=True)
+        notifications = NotificationOptions(resources_changed=True, tools_changed=True, prompts_changed=True)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._follow)
             options = self.server.create_initialization_options(notifications)
@@ -77,6 +80,7 @@ class MemoryServer:
     async def _list_tools(self, context: Context, _params: Paged) -> types.ListToolsResult:
         self._session = context.session
         tools = await _in_thread(self._offered.tools)
+        self._names = [tool.name for tool in tools]
         return types.ListToolsResult(tools=[_described(tool) for tool in tools])
 
     async def _call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
@@ -115,6 +119,8 @@ class MemoryServer:
         self._subscribed.discard(str(params.uri))
         return types.EmptyResult()
 
+    # What changes
+
     async def _follow(self) -> None:
         """Tell the client of what changes, until cancelled."""
         feed = await _in_thread(lambda: Feed(self._offered.reach))
@@ -131,10 +137,24 @@ class MemoryServer:
             await self._bus.publish(ResourcesListChanged())
             if self._session is not None:
                 await self._session.send_resource_list_changed()
+        if changed.attachments_changed:
+            await self._tell_of_others()
+
+    async def _tell_of_others(self) -> None:
+        """With other attachments the prompt says something else, and there may be other tools."""
+        await self._bus.publish(PromptsListChanged())
+        if self._session is not None:
+            await self._session.send_prompt_list_changed()
+        before, self._names = self._names, self._offered.names()
+        if self._names != before:
+            await self._bus.publish(ToolsListChanged())
+            if self._session is not None:
+                await self._session.send_tool_list_changed()
 
     # The prompt
 
-    async def _list_prompts(self, _context: Context, _params: Paged) -> types.ListPromptsResult:
+    async def _list_prompts(self, context: Context, _params: Paged) -> types.ListPromptsResult:
+        self._session = context.session
         described = types.Prompt(name=PROMPT, description="What an agent should know of its stores.")
         return types.ListPromptsResult(prompts=[described])
 
