@@ -1,6 +1,10 @@
 """An agent with tools and an agent with a shell: the same bytes, the same versions."""
 
 import asyncio
+import json
+import signal
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -16,9 +20,25 @@ from mcp.shared.subscriptions import (
     ToolsListChanged,
 )
 
-from ..harness.daemon import Daemon
+from ..harness.daemon import Daemon, eventually
 from ..harness.mcp_client import Agent, Refused, connected, run
 from .session import Session
+
+HELLO = (
+    json.dumps(
+        {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {},
+                "clientInfo": {"name": "test", "version": "1"},
+            },
+        }
+    ).encode()
+    + b"\n"
+)
 
 
 def environment(daemon: Daemon) -> dict[str, str]:
@@ -151,6 +171,38 @@ def test_a_server_of_its_own_session_lives_through_kills_and_restarts_and_closes
     asyncio.run(use())
     assert [each["actor"] for each in daemon.client.call("session.list")] == ["first"]
     assert [each["via"] for each in daemon.log("memories/alice")] == ["seed", "tool", "tool", "tool", "tool"]
+
+
+def test_a_session_ends_with_its_server_however_that_ends(daemon: Daemon) -> None:
+    daemon.up(actor="first")
+
+    def actors() -> set[str]:
+        return {each["actor"] for each in daemon.client.call("session.list")}
+
+    def started(actor: str) -> subprocess.Popen[bytes]:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "engramfs", "mcp", "--actor", actor],
+            env=environment(daemon),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(HELLO)
+        server.stdin.flush()
+        assert b"serverInfo" in server.stdout.readline()
+        return server
+
+    with started("terminated") as terminated, started("killed") as killed, started("later") as later:
+        terminated.terminate()
+        assert terminated.wait(15) == 128 + signal.SIGTERM
+        eventually(lambda: actors() == {"first", "killed", "later"})
+        killed.kill()
+        eventually(lambda: actors() == {"first", "later"})
+        daemon.kill_worker()
+        assert actors() == {"first", "later"}
+        later.kill()
+        eventually(lambda: actors() == {"first"})
 
 
 def test_an_agent_finds_what_it_wrote_and_its_mount_and_the_log_have_the_same(session: Session) -> None:

@@ -27,8 +27,8 @@ def command(
 ) -> None:
     """Serve the files and records of a session as tools, on standard input and output.
 
-    A client starts this command; see examples/mcp. Without --session it opens a session of its own and closes
-    it at the end. Without a daemon it writes by itself, as long as nobody else does.
+    A client starts this command; see examples/mcp. Without --session it opens a session of its own, which
+    ends with this process. Without a daemon it writes by itself, as long as nobody else does.
     """
     if identifier is not None and (agent, actor, tenant) != (None, None, None):
         raise UsageError("--session names a session that has its agent and actor; leave the others out")
@@ -52,4 +52,4 @@ def _session(
 ) -> "Session":
     if identifier is not None:
         return client.session(identifier)
-    return client.open_session(agent, actor, tenant)
+    return client.open_session(agent, actor, tenant, held=True)

@@ -165,15 +165,22 @@ class Client:
         actor: str | None = None,
         tenant: str | None = None,
         attach: Sequence[str] = (),
+        *,
+        held: bool = False,
     ) -> Session:
         """A session of the program's own: at the daemon when one runs, and else its stores are made ready.
+
+        With `held` the daemon closes it when this process ends, however that comes, unless it is attached.
 
         Raises what scoping, the configuration and `engramfs.daemon.attach_option` raise.
         """
         with self.lock:
             at_daemon = self.is_running()
-            make = self.opened_info if at_daemon else self._opened_alone
-            return Session(self, make(agent, actor, tenant, attach), own=True, at_daemon=at_daemon)
+            if at_daemon:
+                info = self.opened_info(agent, actor, tenant, attach, held=held)
+            else:
+                info = self._opened_alone(agent, actor, tenant, attach)
+            return Session(self, info, own=True, at_daemon=at_daemon, held=held)
 
     def session(self, identifier: str) -> Session:
         """One that is open at the daemon, or that the last daemon had. Raises `NotFound`."""
@@ -183,10 +190,16 @@ class Client:
             return Session(self, info, own=False, at_daemon=True)
 
     def opened_info(
-        self, agent: str | None, actor: str | None, tenant: str | None, attach: Sequence[str] = ()
+        self,
+        agent: str | None,
+        actor: str | None,
+        tenant: str | None,
+        attach: Sequence[str] = (),
+        *,
+        held: bool = False,
     ) -> SessionInfo:
         document = self.state.control.call(
-            "session.open", agent=agent, actor=actor, tenant=tenant, attach=list(attach)
+            "session.open", agent=agent, actor=actor, tenant=tenant, attach=list(attach), held=held
         )
         return msgspec.convert(document, SessionInfo)
 

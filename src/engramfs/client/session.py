@@ -26,11 +26,14 @@ if TYPE_CHECKING:
 class Session:
     """Use `Client.open_session` or `Client.session`. `close` ends it only where it is the program's own."""
 
-    def __init__(self, client: "Client", info: SessionInfo, *, own: bool, at_daemon: bool) -> None:
+    def __init__(
+        self, client: "Client", info: SessionInfo, *, own: bool, at_daemon: bool, held: bool = False
+    ) -> None:
         self.client = client
         self.info = info
         self._own = own
         self._at_daemon = at_daemon
+        self._held = held
 
     @property
     def id(self) -> str:
@@ -69,7 +72,8 @@ class Session:
 
     def _opened_again(self) -> SessionInfo:
         self._at_daemon = True
-        return self.client.opened_info(self.info.agent, self.info.actor, self.info.tenant)
+        info = self.info
+        return self.client.opened_info(info.agent, info.actor, info.tenant, held=self._held)
 
     def edit(
         self, store: str, edits: Sequence[FileEdit], message: str = "", limits: EditLimits | None = None

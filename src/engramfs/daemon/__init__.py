@@ -23,6 +23,7 @@ Sessions:
     sessions         which views each sees
     first_use, seed  the stores that a session needs: made, claimed by their owner, given an AGENTS.md
     switching        another actor for a session
+    holding          sessions that end with the process that opened them
 
 The processes:
     keeper           holds the mount and the socket, and keeps a worker alive

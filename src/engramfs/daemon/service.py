@@ -120,6 +120,10 @@ class Service:
         }
         return self._gc_methods.guarding(methods)
 
+    async def end_what_was_held(self) -> None:
+        """End sessions with the processes that hold them, until cancelled."""
+        await self._session_methods.holding.serve()
+
     # The daemon
 
     async def ping(self, params: Parameters, peer: Peer, notify: Notify) -> object:

@@ -63,6 +63,13 @@ class Pending(msgspec.Struct, frozen=True):
     by: Place
 
 
+class Holder(msgspec.Struct, frozen=True):
+    """The process with whose end a session ends; `started` as in `engramfs.mount.place`."""
+
+    pid: int
+    started: int
+
+
 class Session(msgspec.Struct, frozen=True):
     """`mounts` is what there is at every one of its `places`; `serial` counts the views that it had."""
 
@@ -83,6 +90,7 @@ class Session(msgspec.Struct, frozen=True):
     unattended: bool = False  # nobody is there to be asked
     record_learnings: bool = False  # it is told to record what it learned before it finishes
     instructions: tuple[tuple[str, str], ...] = ()  # what it is told of an attachment, by short name
+    holder: Holder | None = None
 
     @property
     def author(self) -> Author:
@@ -105,7 +113,7 @@ class Session(msgspec.Struct, frozen=True):
     def document(self, state: str | None = None) -> dict[str, Any]:
         """The session as JSON for commands; `state` is `open`, `attached` or `gone`, where it is known."""
         document: dict[str, Any] = msgspec.to_builtins(self)
-        for key in ("mounts", "serial", "pending"):
+        for key in ("mounts", "serial", "pending", "holder"):
             del document[key]
         for attachment in document["attachments"]:
             if not attachment["fork"]:

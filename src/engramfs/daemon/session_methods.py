@@ -14,6 +14,7 @@ import trio
 
 from engramfs.daemon.config import Config
 from engramfs.daemon.control import Handler, Peer
+from engramfs.daemon.holding import Holding, has_lost_holder, holder_of
 from engramfs.daemon.request import taking
 from engramfs.daemon.session import Session
 from engramfs.daemon.sessions import Sessions
@@ -31,7 +32,8 @@ Document = dict[str, Any]
 class OpenRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`place` is where the caller is about to attach the session; `reuse` one that is attached there.
 
-    With `reuse`, a session of another identity at `place` is in the way, unless `over`.
+    With `reuse`, a session of another identity at `place` is in the way, unless `over`. A session that is
+    `held` ends with the process that asks, unless it is attached somewhere by then.
     """
 
     agent: str | None = None
@@ -43,6 +45,7 @@ class OpenRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     place: Place | None = None
     reuse: bool = False
     over: bool = False
+    held: bool = False
 
 
 class NoRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -93,6 +96,7 @@ class SessionMethods:
         self._settled = settled
         self._looking = trio.CapacityLimiter(1)
         self._switching = Switching(sessions, config, settled)
+        self.holding = Holding(sessions, self._end)
 
     def methods(self) -> Mapping[str, Handler]:
         return {
@@ -109,7 +113,7 @@ class SessionMethods:
             "session.switch_failed": taking(SessionRequest, self.switch_failed),
         }
 
-    async def open(self, request: OpenRequest, _peer: Peer) -> Document:
+    async def open(self, request: OpenRequest, peer: Peer) -> Document:
         agent, actor, tenant, place = request.agent, request.actor, request.tenant, request.place
         if request.reuse and place is not None:
             known = self._sessions.find(self._config.agent(agent).name, actor, tenant, place)
@@ -125,7 +129,9 @@ class SessionMethods:
             uid=request.uid,
             gid=request.gid,
             place=None if request.reuse else place,
+            holder=holder_of(peer) if request.held else None,
         )
+        self.holding.begin(session)
         return session.document() | {"created": True}
 
     async def every(self, _request: NoRequest, _peer: Peer) -> list[Document]:
@@ -155,6 +161,7 @@ class SessionMethods:
     async def _end(self, session: Session) -> None:
         await self._filesystem.seal_all()
         self._sessions.close(session.id)
+        self.holding.forget(session.id)
         await self._settled()
 
     async def attaching(self, request: AttachingRequest, _peer: Peer) -> Document:
@@ -204,20 +211,21 @@ class SessionMethods:
     # Who is left
 
     async def _gone(self) -> set[str]:
-        """The ids of sessions that were attached, and have nobody left in any of their places.
+        """The ids of sessions that were attached, and have nobody left in any of their places, or were held.
 
         While a look into /proc waits (see `holders`) nobody is said to be gone, and no second thread waits
         likewise.
         """
+        lost = {session.id for session in self._sessions.every() if has_lost_holder(session)}
         if not any(session.places for session in self._sessions.every()):
-            return set()
+            return lost
         held: Held | None = None
         with trio.move_on_after(PATIENCE):
             held = await trio.to_thread.run_sync(self._held, abandon_on_cancel=True, limiter=self._looking)
         if held is None:
-            return set()
+            return lost
         own = namespace_of(os.getpid())
-        return {
+        return lost | {
             session.id
             for session in self._sessions.every()
             if session.places and all(map(partial(_is_gone, session, held, own), session.places))

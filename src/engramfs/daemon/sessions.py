@@ -22,7 +22,7 @@ from engramfs import telemetry
 from engramfs.daemon.attachments import Attachment
 from engramfs.daemon.config import AgentConfig, Config
 from engramfs.daemon.first_use import make_ready
-from engramfs.daemon.session import PARENTS, Attached, Parent, Session, SessionFiles
+from engramfs.daemon.session import PARENTS, Attached, Holder, Parent, Session, SessionFiles
 from engramfs.daemon.wanted import wanted_attachments
 from engramfs.errors import EngramError, NotFound
 from engramfs.history import catalog, forks
@@ -100,6 +100,7 @@ class Sessions:
         uid: int | None = None,
         gid: int | None = None,
         place: Place | None = None,
+        holder: Holder | None = None,
     ) -> Session:
         """A new session. `asked` are attachments as `attach_option` reads them, `place` is where it will be.
 
@@ -121,6 +122,7 @@ class Sessions:
             unattended=config.unattended,
             record_learnings=config.record_learnings,
             instructions=config.instructions,
+            holder=holder,
         )
         try:
             session = self._serve(session, await self._forked(session, wanted))

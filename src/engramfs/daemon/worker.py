@@ -141,6 +141,7 @@ async def _serve(
             service = Service(served.repository, filesystem, sessions, config, hub, end, notifier.settled)
             nursery.start_soon(_stop_on_signal, end, run)
             nursery.start_soon(_keep_alive)
+            nursery.start_soon(service.end_what_was_held)
             collect = gc_command(places.state, run, places.config)
             nursery.start_soon(collect_when_due, collect, float(config.gc.every), filesystem.resources)
             adoptable = Adoptable(descriptor, control_socket.fileno())
