@@ -8,7 +8,8 @@ write transaction, or while nobody else can write.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
+from types import MappingProxyType
 
 import msgspec
 
@@ -26,6 +27,7 @@ from engramfs.storage.protocol import Reader
 
 replace = msgspec.structs.replace
 Key = tuple[int, bytes]
+_NOTHING: Mapping[bytes, bytes] = MappingProxyType({})
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -62,20 +64,35 @@ class Grafted(msgspec.Struct, frozen=True):
 
 
 def graft(
-    reader: Reader, store: Store, path: bytes, parent: int, wanted: Iterable[Wanted], *, times: bool
+    reader: Reader,
+    store: Store,
+    path: bytes,
+    parent: int,
+    wanted: Iterable[Wanted],
+    *,
+    times: bool,
+    renamed: Mapping[bytes, bytes] = _NOTHING,
 ) -> Grafted:
     """What makes everything at and below `path` equal to `wanted`, which begins with `path` itself and has
     directories before what is in them.
 
     `parent` is the node of the directory that holds `path`. With `times`, an entry that differs in times
-    alone takes those of `wanted`. Raises `QuotaExceeded`.
+    alone takes those of `wanted`. A file stays the same that was at the path which `renamed` gives for its
+    own, and is not there any more. Raises `QuotaExceeded`.
     """
-    return _Graft(reader, store, path, parent, list(wanted), times).result()
+    return _Graft(reader, store, path, parent, list(wanted), times, renamed).result()
 
 
 class _Graft:
     def __init__(
-        self, reader: Reader, store: Store, path: bytes, parent: int, wanted: list[Wanted], times: bool
+        self,
+        reader: Reader,
+        store: Store,
+        path: bytes,
+        parent: int,
+        wanted: list[Wanted],
+        times: bool,
+        renamed: Mapping[bytes, bytes],
     ) -> None:
         self._reader = reader
         self._store = store
@@ -85,6 +102,8 @@ class _Graft:
         self._parent = parent
         self._wanted = wanted
         self._times = times
+        self._renamed = renamed
+        self._moved: dict[bytes, bytes] = {}  # of `renamed`, what has its old node
         self._current = dict(walk(self._tree, path))
         self._current_rows = {self._key(one, self._current): entry for one, entry in self._current.items()}
         self._next_node = self._head.next_node
@@ -125,10 +144,20 @@ class _Graft:
                 same = replace(wanted.entry, node=current.node).looks_like(current)
                 self._claim(wanted.identity, current.node, shared=same)
         for wanted in self._wanted:
+            self._claim_moved(wanted)
+        for wanted in self._wanted:
             self._claim(wanted.identity, wanted.entry.node)
         for wanted in self._wanted:
             if self._claim(wanted.identity, self._next_node):
                 self._next_node += 1
+
+    def _claim_moved(self, wanted: Wanted) -> None:
+        source = self._renamed.get(wanted.path)
+        was = self._current.get(source) if source is not None else None
+        if source is None or was is None or was.kind is not wanted.entry.kind:
+            return
+        if self._claim(wanted.identity, was.node):
+            self._moved[wanted.path] = source
 
     def _claim(self, identity: Hashable, node: int, *, shared: bool = False) -> bool:
         """Give `node` to `identity`, if it has none and the node is free once this path is as wanted.
@@ -163,9 +192,8 @@ class _Graft:
         for wanted in self._wanted:
             node = self._nodes[wanted.identity]
             current = self._current.get(wanted.path)
-            entry = replace(
-                wanted.entry, node=node, origin=wanted.entry.origin or self._origin(node, current)
-            )
+            known = self._current[self._moved[wanted.path]] if wanted.path in self._moved else current
+            entry = replace(wanted.entry, node=node, origin=wanted.entry.origin or self._origin(node, known))
             if current is not None and entry.looks_like(current):
                 entry = self._unchanged(entry, current)
             target[wanted.path] = entry
@@ -215,14 +243,18 @@ class _Graft:
         return used, files
 
     def _changes(self, target: dict[bytes, Entry]) -> list[Change]:
+        moved_away = set(self._moved.values())
         changes = [
             change_of(ChangeKind.DELETED, path, entry)
             for path, entry in self._current.items()
-            if path not in target
+            if path not in target and path not in moved_away
         ]
         for path, entry in target.items():
             current = self._current.get(path)
-            if current is None:
+            if path in self._moved:
+                from_path = self._moved[path]
+                changes.append(change_of(ChangeKind.RENAMED, path, entry, from_path=from_path))
+            elif current is None:
                 changes.append(change_of(ChangeKind.CREATED, path, entry))
             elif not entry.looks_like(current):
                 changes.append(change_of(ChangeKind.MODIFIED, path, entry, from_digest=current.digest))

@@ -4,7 +4,7 @@
 the commit is written in, or while nobody else can write. None of them may name a node that has other names.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -21,14 +21,22 @@ from engramfs.storage.protocol import Reader
 replace = msgspec.structs.replace
 
 
-def replacing(reader: Reader, store: Store, wanted: Iterable[tuple[bytes, Entry | None]]) -> Grafted:
+def replacing(
+    reader: Reader,
+    store: Store,
+    wanted: Iterable[tuple[bytes, Entry | None]],
+    renamed: Mapping[bytes, bytes],
+) -> Grafted:
     """What makes each path stand for its entry, or for nothing, but never the root.
 
     A directory comes before what is in it, and when it goes everything in it is wanted gone too. What stays
-    of one kind keeps its node. Raises `QuotaExceeded`.
+    of one kind keeps its node. So does a file that was at the path which `renamed` gives for its own: that
+    path is among the wanted. Raises `QuotaExceeded`.
     """
+    entries = dict(wanted)
     replacing = _Replacing(reader, store)
-    for path, entry in wanted:
+    replacing.rename(entries, renamed)
+    for path, entry in entries.items():
         replacing.put(path, entry)
     return replacing.result()
 
@@ -41,15 +49,34 @@ class _Replacing:
         self._next_node = self._head.next_node
         self._before: dict[bytes, int | None] = {b"": ROOT_NODE}  # nodes of directories
         self._after: dict[bytes, int] = {}
+        self._moved: dict[bytes, tuple[bytes, Entry]] = {}  # where the file at a path was, and what it was
+        self._moved_away: set[bytes] = set()
         self._rows: list[RowChange] = []
         self._changes: list[Change] = []
         self._used = self._files = 0
+
+    def rename(self, wanted: Mapping[bytes, Entry | None], renamed: Mapping[bytes, bytes]) -> None:
+        """Let files be the same as before that come at one path and go at another."""
+        for path, source in renamed.items():
+            entry, left = wanted.get(path), wanted.get(source)
+            here, there = self._lookup(path), self._lookup(source)
+            goes = left is None or left.kind is Kind.DIRECTORY
+            if entry is None or there is None or there.kind is not entry.kind or not goes:
+                continue
+            if here is None or here.kind is not entry.kind:
+                self._moved[path] = source, there
+                self._moved_away.add(source)
+
+    def _lookup(self, path: bytes) -> Entry | None:
+        above, _, name = path.rpartition(b"/")
+        parent = self._directory(above)
+        return self._tree.lookup(parent, name) if parent is not None else None
 
     def put(self, path: bytes, entry: Entry | None) -> None:
         above, _, name = path.rpartition(b"/")
         parent, new_parent = self._directory(above), self._after.get(above, self._directory(above))
         old = self._tree.lookup(parent, name) if parent is not None else None
-        new = self._placed(old, entry)
+        new = self._placed(path, old, entry)
         if new is not None and new.kind is Kind.DIRECTORY:
             self._after[path] = new.node
         if old is not None and parent is not None and (new is None or parent != new_parent):
@@ -61,19 +88,20 @@ class _Replacing:
     def _directory(self, path: bytes) -> int | None:
         """The node of a directory, as it was; None when there was none."""
         if path not in self._before:
-            above, _, name = path.rpartition(b"/")
-            parent = self._directory(above)
-            entry = self._tree.lookup(parent, name) if parent is not None else None
+            entry = self._lookup(path)
             is_directory = entry is not None and entry.kind is Kind.DIRECTORY
             self._before[path] = entry.node if entry is not None and is_directory else None
         return self._before[path]
 
-    def _placed(self, old: Entry | None, entry: Entry | None) -> Entry | None:
+    def _placed(self, path: bytes, old: Entry | None, entry: Entry | None) -> Entry | None:
         if entry is None:
             return None
         if old is not None and old.kind is entry.kind:
             entry = replace(entry, node=old.node, origin=old.origin)
             return old if entry.looks_like(old) else entry
+        if path in self._moved:
+            moved = self._moved[path][1]
+            return replace(entry, node=moved.node, origin=moved.origin)
         self._next_node += 1
         return replace(entry, node=self._next_node - 1, origin=self._next_node - 1)
 
@@ -81,8 +109,11 @@ class _Replacing:
         self._used += _bytes(new) - _bytes(old)
         self._files += (new is not None) - (old is not None)
         if new is None:
-            if old is not None:
+            if old is not None and path not in self._moved_away:
                 self._changes.append(change_of(ChangeKind.DELETED, path, old))
+        elif path in self._moved:
+            from_path = self._moved[path][0]
+            self._changes.append(change_of(ChangeKind.RENAMED, path, new, from_path=from_path))
         elif old is None:
             self._changes.append(change_of(ChangeKind.CREATED, path, new))
         elif not new.looks_like(old):

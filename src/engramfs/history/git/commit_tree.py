@@ -5,7 +5,7 @@ changes. Git keeps no empty directories, so a directory is there as long as ther
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -24,6 +24,7 @@ class CommitTree:
         self._files: dict[bytes, Entry] = {}
         self._inside: Counter[bytes] = Counter()  # how many names are in each directory
         self._touched: dict[bytes, None] = {}
+        self._renamed: dict[bytes, bytes] = {}
         for path, entry in files:
             self.put(path, entry)
         self._touched.clear()
@@ -31,6 +32,7 @@ class CommitTree:
     def clear(self) -> None:
         for path in list(self._files):
             self.remove(path)
+        self._renamed.clear()
 
     def put(self, path: bytes, entry: Entry) -> None:
         if path not in self._files:
@@ -42,6 +44,20 @@ class CommitTree:
         """Without effect when it is not there."""
         if self._files.pop(path, None) is not None:
             self._leave(path)
+
+    def rename(self, renames: Iterable[tuple[bytes, bytes]]) -> None:
+        """Move what is at the first of two paths to the second; nothing, when nothing is there."""
+        moved = [(target, source, self._files.get(source)) for source, target in renames]
+        for _, source, _ in moved:
+            self.remove(source)
+        for target, source, entry in moved:
+            if entry is not None:
+                self.put(target, entry)
+                self._renamed[target] = source
+
+    def __contains__(self, path: bytes) -> bool:
+        """Whether a file or symlink is there."""
+        return path in self._files
 
     def _enter(self, path: bytes) -> None:
         self._touched[path] = None
@@ -72,6 +88,11 @@ class CommitTree:
                 yield path, self._at(path, now)
 
     @property
+    def renamed(self) -> Mapping[bytes, bytes]:
+        """Where the files were, by path, that were moved since `take_up`."""
+        return self._renamed
+
+    @property
     def touched_count(self) -> int:
         """How many paths may have changed since `take_up`."""
         return len(self._touched)
@@ -84,6 +105,7 @@ class CommitTree:
     def take_up(self) -> None:
         """What is here is known now."""
         self._touched.clear()
+        self._renamed.clear()
 
     def everything(self, root: Entry, now: int) -> Iterator[Wanted]:
         """The whole tree below `root`, as of a version made `now`, a directory before what is in it.

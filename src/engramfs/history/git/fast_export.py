@@ -18,6 +18,7 @@ TakeBlob = Callable[[int, int, IO[bytes]], None]  # of a mark and a size; reads 
 _LINE = 1 << 20  # bytes; no path or header is longer
 _MESSAGE = 64 << 20  # bytes
 _IDENTITY = re.compile(rb"(?:(.*) )?<([^<>]*)> (\d+) [+-]\d{4}", re.DOTALL)
+_RENAMED = re.compile(rb'R ("(?:[^"\\]|\\.)*"|[^ ]+) (.+)', re.DOTALL)
 _WRITTEN = re.compile(rb"M (\d{6}) (?::(\d+)|[0-9a-f]{40,64}) (.+)", re.DOTALL)
 
 
@@ -40,6 +41,7 @@ class GitCommit(msgspec.Struct, frozen=True):
     message: bytes
     parent: int | str | None
     removed: tuple[bytes, ...]
+    renamed: tuple[tuple[bytes, bytes], ...]  # from and to; where the content changed too, it is written
     written: tuple[Written, ...]
 
 
@@ -113,8 +115,8 @@ class _Reader:
         parent = self._optional(b"from ")
         while self._optional(b"merge ") is not None:
             pass
-        removed, written = self._changes()
-        return GitCommit(identifier, mark, author, mail, time, message, _parent(parent), removed, written)
+        changes = self._changes()
+        return GitCommit(identifier, mark, author, mail, time, message, _parent(parent), *changes)
 
     def _bytes(self, size: int) -> bytes:
         if size > _MESSAGE:
@@ -126,18 +128,20 @@ class _Reader:
             )
         return content
 
-    def _changes(self) -> tuple[tuple[bytes, ...], tuple[Written, ...]]:
-        removed, written = [], []
+    def _changes(self) -> tuple[tuple[bytes, ...], tuple[tuple[bytes, bytes], ...], tuple[Written, ...]]:
+        removed, renamed, written = [], [], []
         while line := self.line():
             if line.startswith(b"D "):
                 removed.append(unquoted(line[2:]))
+            elif match := _RENAMED.fullmatch(line):
+                renamed.append((unquoted(match[1]), unquoted(match[2])))
             elif match := _WRITTEN.fullmatch(line):
                 mark = int(match[2]) if match[2] is not None else None
                 written.append(Written(unquoted(match[3]), match[1], mark))
             elif line != b"deleteall":
                 self._ahead = line  # the next command: the line between may be left out
                 break
-        return tuple(removed), tuple(written)
+        return tuple(removed), tuple(renamed), tuple(written)
 
 
 def _parent(text: bytes | None) -> int | str | None:

@@ -3,6 +3,8 @@
 The first one looks at the whole tree. From then on, unless somebody else writes meanwhile, a commit costs
 what it changes.
 
+A file that a commit moved stays the same file, as git finds it: by its content.
+
 The message of such a version names the commit, so a second run finds where to go on. See
 `engramfs.history.imported`.
 """
@@ -124,10 +126,18 @@ class GitImport:
                 self._tree.clear()
             for path in commit.removed:
                 self._tree.remove(path)
+            self._rename(commit)
             for written in commit.written:
                 self._write(written, commit.time * _SECOND)
             self._contents.flush()
             yield commit
+
+    def _rename(self, commit: GitCommit) -> None:
+        left_out = [target for source, target in commit.renamed if source not in self._tree]
+        for _, target in commit.renamed:
+            _check_path(target)
+        self._tree.rename(commit.renamed)
+        self.skipped.update(left_out)
 
     def _take(self, mark: int, size: int, stream: IO[bytes]) -> None:
         limit = self._store.limits.max_file_size
@@ -177,11 +187,19 @@ class GitImport:
             raise _others_wrote(store, head.number)
         try:
             if self._in_step and head.number == self._expected:
-                grafted = replacing(reader, store, self._tree.touched(now))
+                grafted = replacing(reader, store, self._tree.touched(now), self._tree.renamed)
             else:
                 root = HeadTree(reader, store).root()
                 everything = self._tree.everything(root, now)
-                grafted = graft(reader, store, b"", keys.NO_PARENT, everything, times=False)
+                grafted = graft(
+                    reader,
+                    store,
+                    b"",
+                    keys.NO_PARENT,
+                    everything,
+                    times=False,
+                    renamed=self._tree.renamed,
+                )
         except QuotaExceeded as error:
             raise QuotaExceeded(f"commit {commit.id[:10]}: {error.message}") from error
         name = (commit.author or commit.mail).decode("utf-8", "replace").strip() or "unknown"

@@ -8,7 +8,12 @@ from typing import IO
 
 from engramfs.errors import NotFound, Unavailable
 from engramfs.history.git.program import Git, failed
+from engramfs.history.plain_directory import RESERVED
 from engramfs.model.names import printable
+
+# Files that moved are found by how alike they are, like `git log -M` does. Of more than so many files that
+# came or went in one commit, only those that are equal: looking costs the square of their number.
+_RENAMES = ("-M", "-l1000")
 
 
 class Source:
@@ -41,6 +46,7 @@ class Source:
         rather than what the block made of that.
         """
         arguments = ["--use-done-feature", "--show-original-ids", "--first-parent", "--reencode=yes"]
+        arguments += self._renames()
         arguments += ["--reference-excluded-parents", *([f"^{after}"] if after else []), self.tip]
         with tempfile.TemporaryFile() as complaints:
             process = self.git.start("fast-export", *arguments, stdout=-1, stderr=complaints)
@@ -55,6 +61,12 @@ class Source:
             finally:
                 process.stdout.close()
                 process.wait()
+
+    def _renames(self) -> tuple[str, ...]:
+        """How renames are found. A rename from what no store keeps would be a file without content here."""
+        root = b":(top,literal)" + RESERVED
+        has_reserved = self.git.run("rev-list", "-1", "--first-parent", self.tip, "--", root)
+        return () if has_reserved else _RENAMES
 
 
 def _ended(process: "subprocess.Popen[bytes]") -> int:
