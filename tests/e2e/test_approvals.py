@@ -310,3 +310,33 @@ def test_what_waits_is_what_waited_when_a_store_comes_back_from_a_backup(desk: D
     daemon.check_soundness()
     daemon.kill_worker()
     assert (asking.read("file"), asking.read("other")) == (b"asked\n", b"and more\n")
+
+
+def test_nothing_that_the_daemon_says_or_keeps_names_a_path_that_was_redacted(desk: Desk) -> None:
+    daemon, writing = desk.daemon, desk.writing
+    daemon.ok("store", "set", STORE, "--conflicts", "refuse")
+    writing.write("hunter2", LINES)
+    other = desk.session("eve", "read_write")
+    descriptor = other.inside.call("os.open", other.path("hunter2"), os.O_WRONLY)
+    other.inside.call("os.pwrite", descriptor, b"ONE", 0)
+    writing.write("hunter2", b"something else\n")
+    with pytest.raises(OSError, match="Errno 116"):
+        other.inside.call("os.close", descriptor)
+    daemon.barrier()
+    assert daemon.command("redact", STORE, "99", "hunter2", "--reason", "too early").code == 3
+
+    def said() -> list[str]:
+        kept = Path(daemon.run_directory).glob("*")
+        texts = [file.read_text() for file in kept if file.is_file()]
+        sessions = Path(daemon.run_directory, "sessions").glob("*")
+        texts += [file.read_text() for file in sessions]
+        shown = [place.read(".versions/status").decode() for place in (desk.asking, writing, other)]
+        return [daemon.ok("status"), *shown, *texts]
+
+    assert sum("hunter2" in text for text in said()) == 4  # status, two mounts, and the file failures
+    daemon.ok("pending", "reject", STORE, "--reason", "no")
+    writing.inside.call("os.unlink", writing.path("hunter2"))
+    daemon.barrier()
+    daemon.ok("redact", STORE, "2", "hunter2", "--reason", "a secret")
+    assert [text for text in said() if "hunter2" in text] == []
+    assert "named a path which was redacted" in daemon.ok("status")

@@ -161,11 +161,13 @@ def test_on_a_full_disk_files_can_be_removed(daemon: Daemon) -> None:
 def test_what_finds_no_room_until_the_end_is_named_as_lost(daemon: Daemon) -> None:
     _, name, _ = fill_with_files(daemon)
     daemon.ok("down")
-    assert f"had written to {name} and closed: there was no room to record it" in daemon.said()
+    said = f"had written to {name} and closed: there was no room to record it"
+    assert said in Path(daemon.run_directory, "failures").read_text()
 
 
 def test_what_has_no_room_when_the_keeper_is_told_to_stop_is_named(daemon: Daemon) -> None:
     _, name, _ = fill_with_files(daemon)
     os.kill(int(Path(daemon.run_directory, "keeper.lock").read_text()), signal.SIGTERM)
-    eventually(lambda: f"{name}: closed and not recorded yet" in daemon.said())
+    eventually(lambda: "closed and not recorded yet" in daemon.said())
+    assert f"{name} was closed and is not recorded yet" in Path(daemon.run_directory, "failures").read_text()
     daemon.ok("down")

@@ -15,7 +15,7 @@ import trio
 
 from engramfs import telemetry
 from engramfs.daemon import rpc
-from engramfs.errors import EngramError, Refused
+from engramfs.errors import Corrupt, EngramError, Refused, StorageError
 
 
 class Peer(msgspec.Struct, frozen=True):
@@ -134,9 +134,12 @@ class _Connection:
         return await handler(request.params, self._peer, notify)
 
     def _record(self, request: rpc.Request, error: Exception) -> None:
+        """What was asked for may be redacted one day, and a log file keeps what it has: no message."""
         reason = rpc.sole_error(error)
-        if isinstance(reason, EngramError):
-            self._log.info("request failed", method=request.method, code=reason.code, reason=reason.message)
+        if isinstance(reason, StorageError) and not isinstance(reason, Corrupt):
+            self._log.error("request failed", method=request.method, code=reason.code, reason=reason.message)
+        elif isinstance(reason, EngramError):
+            self._log.info("request failed", method=request.method, code=reason.code)
         else:
             self._log.error("request failed", method=request.method, exc_info=error)
 

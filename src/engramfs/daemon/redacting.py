@@ -21,6 +21,7 @@ from engramfs.history.message_redaction import Message, RedactedMessages, messag
 from engramfs.history.occurrences import Standing, standing
 from engramfs.history.pending_redaction import redact_pending
 from engramfs.history.recursive_redaction import redact_recursively
+from engramfs.history.redacted_names import redacted_names
 from engramfs.history.redaction import redact
 from engramfs.history.redaction_rows import Removed
 from engramfs.history.repository import Repository
@@ -28,8 +29,9 @@ from engramfs.history.tree import head_tree, resolve
 from engramfs.model.author import Author
 from engramfs.model.entry import EMPTY_DIGEST, Kind
 from engramfs.model.names import printable, raw
+from engramfs.model.store import Store
 from engramfs.vfs.filesystem import Filesystem
-from engramfs.vfs.redacted import drop_redacted
+from engramfs.vfs.redacted import drop_redacted, say_no_more
 
 Document = dict[str, Any]
 _SHOWN = 100  # places where a content still stands
@@ -73,8 +75,17 @@ class RedactionMethods:
         for removed in done.removed:
             for one in (removed, *removed.beside):
                 drop_redacted(self._filesystem, one)
+        say_no_more(self._filesystem, *await trio.to_thread.run_sync(_gone, self._repository, request, done))
         await self._settled()
         return await trio.to_thread.run_sync(describe, self._repository, request, done)
+
+
+def _gone(repository: Repository, request: RedactRequest, done: Done) -> tuple[Store, set[str]]:
+    """The store, and the paths that nobody is to read any more."""
+    with repository.engine.reading() as reader:
+        store = catalog.named(reader, request.store)
+        names = redacted_names(reader, store, raw(request.path).strip(b"/"), done.removed)
+    return store, {printable(name) for name in names}
 
 
 def carry_out(repository: Repository, request: RedactRequest, author: Author) -> Done:

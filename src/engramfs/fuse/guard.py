@@ -32,7 +32,8 @@ def guarded(handler: Handler) -> Handler:
             raise
         except EngramError as error:
             if isinstance(error, StorageError):
-                log.error(error.message, operation=handler.__name__, **error.details)
+                details = {name: value for name, value in error.details.items() if name != "path"}
+                log.error(error.message, operation=handler.__name__, **details)  # paths may be redacted later
                 arguments[0].failed(handler.__name__, error, *arguments[1:3])
             raise pyfuse3.FUSEError(error.errno) from None
         except OSError as error:

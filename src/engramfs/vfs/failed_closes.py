@@ -96,4 +96,4 @@ class FailedCloses:
             return
         if file.node.places:
             store.recent.add(f"{path} is recorded now")
-            log.info("recorded what found no room before", store=store.store.name, path=path)
+            log.info("recorded what found no room before", store=store.store.name, node=file.node.id)

@@ -7,13 +7,15 @@ may not take it; then this worker alone can say it.
 import contextlib
 import json
 import os
+import re
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import msgspec
 
 KEPT = 200
+REDACTED = "(something that named a path which was redacted)"
 _MOST_LINES = 4 * KEPT  # in the file, before those that are too old are dropped
 
 
@@ -45,6 +47,19 @@ class Failures:
         else:
             self._write(os.O_APPEND, _line(failure), 1)
 
+    def redact(self, store: str, paths: Collection[str]) -> None:
+        """Say no more what names one of these paths, which were redacted in `store`."""
+        said = [
+            msgspec.structs.replace(each, what=unless_named(each.what, paths))
+            if each.store == store
+            else each
+            for each in self._found
+        ]
+        if said != list(self._found):
+            self._found.clear()
+            self._found.extend(said)
+            self._write_anew()
+
     def _write_anew(self) -> None:
         self._write(os.O_TRUNC, b"".join(map(_line, self._found)), len(self._found) - self._lines)
 
@@ -58,6 +73,13 @@ class Failures:
             finally:
                 os.close(descriptor)
             self._lines += lines
+
+
+def unless_named(what: str, paths: Collection[str]) -> str:
+    """`what`, unless it names one of the paths or something below it: then that is all that is said."""
+    names = "|".join(map(re.escape, paths))
+    is_named = bool(names) and re.search(rf"(?<![^\s,:;'\"(])(?:{names})(?![^\s,:;'\")/])", what)
+    return REDACTED if is_named else what
 
 
 def _line(failure: Failure) -> bytes:

@@ -23,6 +23,7 @@ from engramfs.history.commit import Commit
 from engramfs.history.fork_tree import ForkTree
 from engramfs.history.tree import Tree
 from engramfs.model.entry import Entry
+from engramfs.model.names import printable
 from engramfs.model.operation import Unlink
 from engramfs.model.store import Head, Store
 from engramfs.model.version import Version
@@ -218,7 +219,7 @@ class Fork(LiveStore):
             self.accounting.deferred.discard((directory.id, name))
             set_name(self, (directory.id, name), None)
             path = self.fork_tree.path_of(node)
-            self.remember(f"{path.decode(errors='replace')} is not shown: its directory was removed")
+            self.remember(f"{printable(path)} is not shown: its directory was removed")
 
     def stored(self, nodes: Sequence[tuple[Node, bytes]]) -> None:
         for below, digest in nodes:

@@ -1,4 +1,8 @@
-"""What is lost with the end of a session, or of the daemon: named in `status` and in the log file."""
+"""What is lost with the end of a session, or of the daemon: named in `status`, and counted in the log file.
+
+Nothing can be taken out of a log file any more, so no path goes there that may be redacted one day; the file
+`failures` in the run directory has it as well.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -25,22 +29,20 @@ def say_what_is_lost(view: "WritableView") -> None:
 
 
 def say_what_waits(view: "WritableView") -> None:
-    """In the log file alone: another worker goes on with it, but the keeper may be told to stop first."""
+    """In the log file: another worker goes on with it, but the keeper may be told to stop first."""
     failed = view.store.resources.failed_closes
-    names = _names(view, [file for file in view.files.values() if file in failed])
-    if names:
+    files = [file for file in view.files.values() if file in failed and file.node.places]
+    if files:
         said = "closed and not recorded yet; the next worker goes on with it, and without one it is lost"
-        log.warning(f"{names}: {said}", store=view.store.store.name)
-
-
-def _names(view: "WritableView", files: list[OpenFile]) -> str:
-    tree = view.store.tree
-    return ", ".join(printable(tree.path_of(file.node)) for file in files if file.node.places)
+        log.warning(said, store=view.store.store.name, files=len(files))
 
 
 def _say(view: "WritableView", how: str, files: list[OpenFile]) -> None:
-    store, names = view.store, _names(view, files)
-    if names:
-        said = f"dropped what session {view.author.session} had written to {names} {how}"
-        log.warning(said, store=store.store.name)
-        store.remember(said)
+    store, named = view.store, [file for file in files if file.node.places]
+    if named:
+        names = ", ".join(printable(store.tree.path_of(file.node)) for file in named)
+        session = view.author.session
+        log.warning(
+            f"dropped what was written {how}", store=store.store.name, session=session, files=len(named)
+        )
+        store.remember(f"dropped what session {session} had written to {names} {how}")

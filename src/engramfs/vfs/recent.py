@@ -1,9 +1,9 @@
 """What happened in a store lately that people should know of: `.versions/status` shows it."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
-from engramfs.vfs.failures import Failure
+from engramfs.vfs.failures import Failure, unless_named
 
 _KEPT = 20
 
@@ -24,6 +24,11 @@ class Recent:
         self._lines.append(_line(time.time(), what))
         del self._lines[:-_KEPT]
         return True
+
+    def redact(self, paths: Collection[str]) -> None:
+        """Say no more what names one of these paths, which were redacted."""
+        parts = (line.partition(" ") for line in self._lines)
+        self._lines = [f"{moment} {unless_named(what, paths)}" for moment, _, what in parts]
 
 
 def _line(moment: float, what: str) -> str:

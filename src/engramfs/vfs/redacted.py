@@ -5,10 +5,11 @@ what they were told for as long as they like. A worker that took a mount over do
 kernel was told through views that it has not made yet; their inode numbers are known all the same.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from engramfs.history.redaction_rows import Removed
 from engramfs.history.redaction_target import Span
+from engramfs.model.store import Store
 from engramfs.vfs.attributes import inode_number
 from engramfs.vfs.filesystem import Filesystem
 from engramfs.vfs.pinned_view import PinnedView
@@ -26,6 +27,14 @@ def drop_redacted(filesystem: Filesystem, removed: Removed) -> None:
     for number, key in filesystem.unmade_views():
         for span in _perhaps_shown(key, removed.spans):
             _drop(filesystem, number, span)
+
+
+def say_no_more(filesystem: Filesystem, store: Store, paths: Collection[str]) -> None:
+    """What `status`, `.versions/status` and the run directory say names none of these paths of a store."""
+    filesystem.resources.failures.redact(store.name, paths)
+    for live in filesystem.stores.values():
+        if store.id in (live.store.id, live.store.base):
+            live.recent.redact(paths)
 
 
 def _shown_by(view: PinnedView, removed: Removed) -> Iterable[Span]:
