@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--reason", required=True, metavar="TEXT", help="Kept with who did it and when.")
 @click.option("--everywhere", is_flag=True, help="In all paths, versions and pendings of STORE.")
 @click.option("--recursive", is_flag=True, help="With everything that is below the directory PATH.")
-@click.option("--message", is_flag=True, help="The message of version N, and no PATH.")
+@click.option("--message", is_flag=True, help="The message of N (what was pending: its reason too), no PATH.")
 @click.option("--pending", is_flag=True, help="N is the number of what was pending, and is decided.")
 @pass_invocation
 def command(invocation: Invocation, /, name: str, path: str | None, **given: Any) -> None:

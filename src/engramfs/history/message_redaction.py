@@ -3,10 +3,11 @@
 The message is in the header, and the version's digest is made of that. So the version keeps the digest that
 it had, the next one goes on to follow from it, and the redaction has the digest of the header as it is
 without the message: as it has one of what is left of the changes. Of an imported version the lines stay that
-say which commit it was made of.
+say which commit it was made of. Of what was pending, the reason of the decision goes too: an approval repeats
+it in the message of the version that it makes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 import msgspec
@@ -18,6 +19,7 @@ from engramfs.history.redaction_rows import add_redaction, redactions
 from engramfs.history.repository import Repository
 from engramfs.history.residue import leave_residue
 from engramfs.model.author import Author
+from engramfs.model.pending import Pending
 from engramfs.model.redaction import Redaction
 from engramfs.model.store import Store
 from engramfs.model.version import Version, chain
@@ -57,12 +59,12 @@ def redact_message(
 
     With `everywhere`, out of each version of the store, and of all that was ever pending for it, whose
     message has the same text: reverts and approvals repeat it. Raises `NotFound` for an unknown store or
-    version, and for one without a message, and `Redacted` when that was done before.
+    version, and for one with neither message nor reason, and `Redacted` when that was done before.
     """
     with repository.engine.reading() as reader:
         store = catalog.named(reader, name)
         asked, text = _asked(reader, store, number, is_pending=is_pending)
-    found = messages_with(repository.engine, store, text)
+    found = messages_with(repository.engine, store, text) if text else iter(())
     same = [one for one in found if (one.store, one.number) != (asked.store, asked.number)]
     lost = (asked, *same) if everywhere else (asked,)
 
@@ -70,21 +72,27 @@ def redact_message(
         leave_residue(writer)
         for one in lost:
             _take_out(writer, one, Redaction(now, author, reason, 0))
+            _forget_reason(writer, store, one)
+        if everywhere and text:
+            _forget_reasons(writer, store, lambda offered: text in offered.reason)
 
     repository.transact(body)
     return RedactedMessages(lost, () if everywhere else tuple(same))
 
 
 def _asked(reader: Reader, store: Store, number: int, *, is_pending: bool) -> tuple[Message, str]:
+    """What is meant, and the text of its message: none where a reason is all that there is."""
+    has_reason = False
     if is_pending:
         offered = pending.get(reader, store, number)
         asked, where = Message(offered.fork, offered.version, number), f"pending {number} of {store.name}"
         version = log.version(reader, catalog.get(reader, offered.fork), offered.version)
+        has_reason = bool(offered.reason)
     else:
         asked, where = Message(store.id, number), f"{store.name}@{number}"
         version = log.version(reader, store, number)
     text = imported.text_of(version)
-    if text:
+    if text or has_reason:
         return asked, text
     if any(one.header for one in redactions(reader, asked.store, asked.number)):
         raise Redacted(f"the message of {where} was redacted before")
@@ -124,6 +132,20 @@ def _take_out(writer: Writer, one: Message, redaction: Redaction) -> None:
     left = msgspec.structs.replace(version, message=_left(version))
     writer.put(Table.VERSIONS, keys.version(one.store, one.number), encode(left))
     add_redaction(writer, one.store, one.number, msgspec.structs.replace(redaction, header=chain(left)))
+
+
+def _forget_reason(writer: Writer, store: Store, one: Message) -> None:
+    """Of the decision on what was pending, or that made the version."""
+    if one.pending:
+        _forget_reasons(writer, store, lambda offered: offered.number == one.pending)
+    else:
+        _forget_reasons(writer, store, lambda offered: offered.result == one.number)
+
+
+def _forget_reasons(writer: Writer, store: Store, is_it: Callable[[Pending], bool]) -> None:
+    for offered in list(pending.every(writer, store.id)):
+        if offered.reason and is_it(offered):
+            pending.put(writer, store.id, msgspec.structs.replace(offered, reason=""))
 
 
 def _left(version: Version) -> str:

@@ -1,10 +1,12 @@
 """The message of a version goes; its digest stays, the chain goes on from it, and what is left is proved."""
 
+from functools import partial
+
 import msgspec
 import pytest
 
 from engramfs.errors import NotFound, Redacted
-from engramfs.history import log
+from engramfs.history import approval, log, pending
 from engramfs.history.imported import source_of, text_of
 from engramfs.history.message_redaction import RedactedMessages, redact_message
 from engramfs.history.redaction import redact
@@ -149,6 +151,31 @@ def test_what_was_pending_loses_its_message_too(told: Book) -> None:
     done = take_out(told, 2, everywhere=True)
     assert {(one.number, one.pending) for one in done.lost} == {(2, 0), (4, 0), (2, 2)}
     assert rows_that_hold(told, b"hunter2") == []
+
+
+def test_the_reason_of_a_decision_goes_with_the_message_that_repeats_it_or_by_itself(told: Book) -> None:
+    fork = Fork(told)
+    for file, decide in (("x", approval.approve), ("y", approval.reject), ("z", approval.reject)):
+        number = fork.write(**{file: b"mine"})
+        told.repository.transact(
+            partial(decide, store=told.store, number=number, by=PERSON, now=5, reason=TEXT)
+        )
+    assert TEXT in version(told, 4).message
+    take_out(told, 4)
+    assert reasons(told) == ["", TEXT, TEXT]
+    done = take_out(told, 2, is_pending=True)
+    assert ([(one.store, one.pending) for one in done.lost], done.standing) == ([(fork.store.id, 2)], ())
+    assert reasons(told) == ["", "", TEXT]
+    take_out(told, 2, everywhere=True)
+    assert reasons(told) == ["", "", ""]
+    assert rows_that_hold(told, b"hunter2") == []
+    with pytest.raises(Redacted, match="the message of pending 2"):
+        take_out(told, 2, is_pending=True)
+
+
+def reasons(book: Book) -> list[str]:
+    with book.repository.engine.reading() as reader:
+        return [offered.reason for offered in pending.every(reader, book.store.id)]
 
 
 def test_an_imported_version_still_says_which_commit_it_was_made_of(told: Book) -> None:
