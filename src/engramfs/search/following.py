@@ -1,6 +1,7 @@
 """Who searches brings the index up to the log: all of it, or as much as a search may take.
 
-What is here also knows whether meaning can be searched at present: an endpoint may be silent for a while.
+What is here also knows whether meaning can be searched at present: an endpoint may be silent for a while, and
+the model in the package may not load.
 """
 
 import time
@@ -8,26 +9,26 @@ from collections.abc import Callable
 
 from engramfs.errors import Full
 from engramfs.search.backlog import Backlog
-from engramfs.search.embedder import NO_MEANING, Embedder, NoMeaning
+from engramfs.search.embedder import Embedder, NoMeaning
 from engramfs.search.indexer import AT_ONCE, Indexer, Step
 
 Progress = Callable[[Step], None]
 
 _PAUSE = 0.03  # seconds between two steps, in which another process may take the lock
 _NEWEST = 16  # passages that get their vectors before a search goes on
-_AGAIN = 60.0  # seconds until an endpoint that did not answer is asked once more
+_AGAIN = 60.0  # seconds until an embedder that did not answer is asked once more
 
 
 class Following:
-    """Safe to use from several threads. `wanted` says that meaning is asked for by the configuration."""
+    """Safe to use from several threads. `missing` says why there is no embedder, if one is wanted."""
 
-    def __init__(self, indexer: Indexer, embedder: Embedder | None, *, wanted: bool) -> None:
+    def __init__(self, indexer: Indexer, embedder: Embedder | None, missing: NoMeaning | None = None) -> None:
         self._indexer = indexer
         self._has_embedder = embedder is not None
         self._backlog = Backlog(indexer)
-        self._silent_until = 0.0  # of an endpoint
+        self._silent_until = 0.0  # of an embedder that did not answer
         self._is_full = False  # the disk
-        self._standing = NO_MEANING if wanted and embedder is None else None
+        self._standing = _keywords_alone(missing) if missing is not None else None
         self.notice = self._standing
 
     @property
@@ -36,9 +37,9 @@ class Following:
         return self._has_embedder and time.monotonic() >= self._silent_until
 
     def has_failed(self, error: NoMeaning) -> None:
-        """The endpoint did not answer: do without for a while, and say so."""
+        """The embedder did not answer: do without for a while, and say so."""
         self._silent_until = time.monotonic() + _AGAIN
-        self.notice = f"keyword search alone, since {error.message}"
+        self.notice = _keywords_alone(error)
 
     def has_answered(self) -> None:
         if self._silent_until:
@@ -77,7 +78,7 @@ class Following:
         """As `Search.wait`."""
         deadline = time.monotonic() + timeout
         while True:
-            step = self._indexer.step(max(0.0, deadline - time.monotonic()), at_once=_NEWEST)
+            step = self._step(deadline, _NEWEST)
             if step is not None and step.files == 0 and step.position >= position:
                 return True
             if time.monotonic() > deadline:
@@ -85,7 +86,7 @@ class Following:
             time.sleep(_PAUSE)
 
     def _step(self, deadline: float, at_once: int) -> Step | None:
-        """One step; without meaning while an endpoint does not answer."""
+        """One step; without meaning while the embedder does not answer."""
         left = max(0.0, deadline - time.monotonic())
         if not self.has_meaning:
             return self._indexer.step(left, at_once=0)
@@ -97,3 +98,7 @@ class Following:
 
     def close(self) -> None:
         self._backlog.close()
+
+
+def _keywords_alone(reason: NoMeaning) -> str:
+    return f"keyword search alone, since {reason.message}"

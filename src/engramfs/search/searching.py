@@ -12,7 +12,7 @@ from engramfs.history import catalog
 from engramfs.model.names import raw
 from engramfs.search.coverage import Coverage
 from engramfs.search.drafts import DraftVectors, Near, SearchedDrafts
-from engramfs.search.embedder import EmbedderSettings, NoMeaning, choose_embedder
+from engramfs.search.embedder import Embedder, EmbedderSettings, NoMeaning, choose_embedder
 from engramfs.search.filters import Filter
 from engramfs.search.following import Following, Progress
 from engramfs.search.fusion import Fused, fuse
@@ -36,12 +36,12 @@ class Search:
 
     def __init__(self, state: str, engine: Engine, settings: EmbedderSettings) -> None:
         self._engine = engine
-        self._embedder = choose_embedder(settings)
+        self._embedder, missing = _embedder(settings)
         directory = IndexDirectory(state)
         indexer = Indexer(engine, directory, self._embedder)
         identity = self._embedder.identity if self._embedder is not None else None
         self._index = OpenIndex(directory, indexer, identity)
-        self._following = Following(indexer, self._embedder, wanted=settings.semantic)
+        self._following = Following(indexer, self._embedder, missing)
         self._draft_vectors = DraftVectors()
         self._lock = threading.Lock()
 
@@ -58,7 +58,7 @@ class Search:
     def catch_up(self, patience: float, progress: Progress | None = None) -> bool:
         """Bring the index up to the log, meaning too, for at most about `patience` seconds; whether it is.
 
-        Another process that holds the index lock is waited for as long. An endpoint that does not answer is
+        Another process that holds the index lock is waited for as long. An embedder that does not answer is
         what `notice` says. Raises `Full`, and `Unavailable` when the index cannot be written.
         """
         return self._following.catch_up(patience, progress)
@@ -74,7 +74,8 @@ class Search:
     def wait(self, position: int, timeout: float) -> bool:
         """Index up to that sequence of the feed; False when that took longer than `timeout` seconds.
 
-        Raises as `catch_up` does, and `Unavailable` when an endpoint for meaning does not answer.
+        It can be found by keywords then; where meaning does not answer, `notice` says so. Raises as
+        `catch_up` does.
         """
         return self._following.wait(position, timeout)
 
@@ -85,12 +86,12 @@ class Search:
         return state.position if state is not None else 0
 
     def find(self, query: Query) -> list[Found]:
-        """What matches, best first. Raises `Unavailable` for meaning that was asked for and is not there.
+        """What matches, best first. Raises `Unavailable` when meaning alone is asked for and is not there.
 
-        Where it was not asked for, `notice` says so and keywords are searched alone.
+        Where keywords are asked for too, or nothing is, `notice` says so and keywords are searched alone.
         """
-        kind = self._kind(query.kind)
         self.follow(query.patience)
+        kind = self._kind(query.kind)
         terms = query_terms(query.text)
         with self._engine.reading() as reader:
             wanted = _filter(query, LiveFiles(reader, query.reach))
@@ -133,9 +134,11 @@ class Search:
         """What is searched, given what was asked for. Raises `Unavailable`."""
         if kind is None:
             return "hybrid" if self.has_meaning else "keyword"
-        if kind != "keyword" and self._embedder is None:
-            raise NoMeaning(self.notice or "meaning is switched off by semantic = false in [search]")
-        return kind
+        if kind == "hybrid" and self.notice is not None and not self.has_meaning:
+            return "keyword"
+        if kind == "keyword" or self._embedder is not None:
+            return kind
+        raise NoMeaning(self.notice or "meaning is switched off by semantic = false in [search]")
 
     def _fused(
         self,
@@ -149,7 +152,7 @@ class Search:
             rankings = self._rankings(kind, query, terms, wanted, drafts)
         except NoMeaning as error:
             self._following.has_failed(error)
-            if query.kind is not None:
+            if kind == "semantic":
                 raise
             rankings = self._rankings("keyword", query, terms, wanted, drafts)
         else:
@@ -212,6 +215,16 @@ class Search:
             for hit, cosine in by_meaning(present.keywords, present.vectors, said, wanted, _CANDIDATES):
                 scored[hit.row.store, hit.row.path] = (hit, cosine)
         return list(scored.values())
+
+
+def _embedder(settings: EmbedderSettings) -> tuple[Embedder | None, NoMeaning | None]:
+    """The embedder, or why there is none although one is wanted."""
+    if not settings.semantic:
+        return None, None
+    try:
+        return choose_embedder(settings), None
+    except NoMeaning as error:
+        return None, error
 
 
 def _weighted(ranking: Ranking) -> list[tuple[File, float]]:

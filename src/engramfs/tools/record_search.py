@@ -52,6 +52,7 @@ class RecordSearch:
     def __init__(self, reach: Reach) -> None:
         self._reach = reach
         self._search: Search | None = None
+        self._said: str | None = None  # by the last search, of what a person should know
 
     @property
     def _client(self) -> Client:
@@ -84,7 +85,12 @@ class RecordSearch:
             if record is not None:
                 how = {"score": round(hit.score, 4), "matched": list(hit.matched), "snippet": hit.snippet}
                 found.append(described(record) | how | ({"pending": True} if hit.path in drafts else {}))
-        return {"records": found} | ({"notice": search.notice} if search.notice else {})
+        return {"records": found} | self._notice(search)
+
+    def _notice(self, search: "Search") -> dict[str, str]:
+        """What a person should know of the search: once, as long as it is the same."""
+        said, self._said = self._said, search.notice
+        return {"notice": search.notice} if search.notice and search.notice != said else {}
 
     def memory_task_wait(self, asked: MemoryTaskWait) -> dict[str, Any]:
         if not asked.taskId.isdecimal():

@@ -83,7 +83,7 @@ def test_another_answer_names_the_endpoint_and_never_the_key(
     endpoint.answer = answer
     search = open_search(EmbedderSettings(endpoint=endpoint.url, model="m", key="secret"))
     with pytest.raises(Unavailable, match=endpoint.url) as raised:
-        search.find(Query("tea", kind="hybrid"))
+        search.find(Query("tea", kind="semantic"))
     assert "secret" not in raised.value.message
     assert paths(search.find(Query("tea", kind="keyword"))) == ["a"]
 
@@ -92,10 +92,14 @@ def test_without_the_endpoint_words_are_searched_and_that_is_said(book: Book, op
     put(book, {"a": b"about tea"})
     search = open_search(EmbedderSettings(endpoint="http://127.0.0.1:9/v1", model="m"))
     assert paths(search.find(Query("tea"))) == ["a"]
+    assert paths(search.find(Query("tea", kind="hybrid"))) == ["a"]
+    with pytest.raises(Unavailable, match="does not answer"):
+        search.find(Query("tea", kind="semantic"))
     assert search.notice is not None
     assert "does not answer" in search.notice
     assert not search.has_meaning
     assert search.catch_up(10), "by keywords"
+    assert search.wait(1, 10), "it can be found by them"
     assert search.similar("tea", Place(book.store.name))
 
 
