@@ -75,8 +75,8 @@ try:
 except Unavailable as error:
     print(error.message)
 """
-    said = "search cannot load tantivy (invalid ELF header); pip install --force-reinstall tantivy pyyaml mends it"
-    assert python(program, tmp_path) == said
+    mends = "pip install --force-reinstall tantivy pyyaml mends it"
+    assert python(program, tmp_path) == f"search cannot load tantivy (invalid ELF header); {mends}"
 
 
 def test_the_model_that_is_used_is_the_installed_one(installed: Path) -> None:
