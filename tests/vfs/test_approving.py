@@ -145,6 +145,96 @@ async def test_what_cannot_be_merged_is_refused_whole(machine: Machine, both: Bo
     assert machine.tree()["other"] == b"other\n"
 
 
+@pytest.mark.parametrize("atomically", [False, True], ids=["in place", "atomically"])
+async def test_a_merge_follows_a_file_that_was_renamed_meanwhile(
+    machine: Machine, both: Both, atomically: bool
+) -> None:
+    ann, bob = both
+    mine = LINES.replace(b"one", b"ONE")
+    await (ann.save_atomically("file", mine, ".tmp-1") if atomically else ann.save("file", mine))
+    await machine.seal()
+    bob.rename("file", "directory/between")
+    await machine.seal()
+    bob.rename("directory/between", "directory/now")
+    await bob.save_atomically("directory/now", LINES.replace(b"five", b"FIVE"), ".tmp-2")
+    await bob.save("file", b"another\n")
+    await machine.seal()
+    with pytest.raises(Conflict, match=r"file \(now directory/now\) is not what it was .* with --merge"):
+        await machine.approve(1)
+    await machine.approve(1, merge=True)
+    merged = LINES.replace(b"one", b"ONE").replace(b"five", b"FIVE")
+    for someone in (ann, bob):
+        assert (someone.read("directory/now"), someone.read("file")) == (merged, b"another\n")
+        assert someone.list("directory") == ["inner", "now"]
+    assert machine.changes()[-1] == ["modified directory/now"]
+    assert machine.live_fork(ann).fork_tree.own == set()
+
+
+@pytest.mark.parametrize("how", ["removed", "renamed", "replaced"])
+async def test_what_was_not_only_changed_and_was_renamed_meanwhile_is_named_with_both_paths(
+    machine: Machine, both: Both, how: str
+) -> None:
+    ann, bob = both
+    if how == "removed":
+        ann.unlink("file")
+    elif how == "renamed":
+        ann.rename("file", "mine")
+    else:
+        ann.unlink("file")
+        ann.mkdir("file")
+    await machine.seal()
+    bob.rename("file", "theirs")
+    await machine.seal()
+    for merge in (False, True):
+        with pytest.raises(Conflict, match=r"file \(now theirs\)") as refused:
+            await machine.approve(1, merge=merge)
+        assert "--merge" not in refused.value.message
+    assert set(machine.tree()) == {"theirs", "other", "directory", "directory/inner"}
+
+
+async def test_a_directory_that_was_renamed_meanwhile_is_not_removed(machine: Machine, both: Both) -> None:
+    ann, bob = both
+    ann.unlink("directory/inner")
+    ann.rmdir("directory")
+    await machine.seal()
+    bob.rename("directory", "kept")
+    await machine.seal()
+    with pytest.raises(Conflict, match=r"directory \(now kept\)"):
+        await machine.approve(1, merge=True)
+    assert bob.read("kept/inner") == b"inner\n"
+
+
+async def test_who_gave_it_the_same_name_is_no_conflict(machine: Machine, both: Both) -> None:
+    for someone in both:
+        someone.rename("file", "same")
+        someone.rename("directory", "as well")
+        await machine.seal()
+    decided = await machine.approve(1)
+    assert (decided.version, decided.pending.result) == (None, 2)
+
+
+async def test_a_merge_is_advised_where_it_can_work_and_nowhere_else(machine: Machine, both: Both) -> None:
+    ann, bob = both
+    await bob.save("binary", b"\0one")
+    await machine.seal()
+    await ann.save("file", LINES.replace(b"one", b"ann"))
+    await machine.seal()
+    await ann.save("binary", b"\0two")
+    await machine.seal()
+    ann.unlink("other")
+    await machine.seal()
+    await bob.save("file", LINES.replace(b"five", b"bob"))
+    await bob.save("binary", b"\0three")
+    await bob.save("other", b"bob\n")
+    await machine.seal()
+    advised = []
+    for number in (1, 2, 3):
+        with pytest.raises(Conflict, match="is not what it was") as refused:
+            await machine.approve(number)
+        advised.append("--merge" in refused.value.message)
+    assert advised == [True, False, False]
+
+
 async def test_what_another_made_the_same_of_is_no_conflict(machine: Machine, both: Both) -> None:
     ann, bob = both
     await ann.save("file", b"same\n")

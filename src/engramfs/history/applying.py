@@ -1,10 +1,16 @@
-"""The rows of one version of a fork on the head of the store below: see `three_way`."""
+"""The rows of one version of a fork on the head of the store below: see `three_way`.
+
+With `merge`, what was changed in the fork and renamed at the head is changed under its new name. What was
+removed or renamed in the fork, and renamed at the head as well, stands against it.
+"""
 
 from engramfs.errors import Conflict
 from engramfs.history.changes import Name
 from engramfs.history.commit import Commit
+from engramfs.history.later_names import is_same_thing, later_names
 from engramfs.history.three_way import Rows, ThreeWay, path_in
 from engramfs.history.tree import fork_tree
+from engramfs.model.entry import Entry
 from engramfs.model.names import printable
 from engramfs.model.pending import Pending
 from engramfs.model.store import Store
@@ -19,37 +25,68 @@ class Applying:
     def __init__(
         self, reader: Reader, store: Store, fork: Store, offered: Pending, rows: Rows, now: int
     ) -> None:
+        self._reader = reader
         self._store = store
         self._offered = offered
         self._made_from = fork_tree(reader, fork, offered.version, offered.base, without=True)
         self._made = fork_tree(reader, fork, offered.version, offered.base)
         self._rows = rows
-        self._head = ThreeWay(reader, store, now)
+        self._now = now
 
     def commit(self, *, merge: bool) -> Commit:
         """The commit, by nobody yet. Raises `Conflict` and `QuotaExceeded`."""
-        refused = [
-            name
-            for name, new in self._rows.items()
-            if not self._head.take(name, self._made_from.lookup(*name), new, merge=merge)
-        ]
-        refused = refused or self._head.after.problems()
-        if refused:
-            raise self._conflict(refused, tried=merge)
-        return self._head.commit("approval")
+        head = ThreeWay(self._reader, self._store, self._now)
+        if refused := self._refused(head, merge=merge):
+            other = ThreeWay(self._reader, self._store, self._now)
+            can_merge = not merge and not self._refused(other, merge=True)
+            raise self._conflict(head, refused, tried=merge, can_merge=can_merge)
+        return head.commit("approval")
 
-    def _conflict(self, names: list[Name], *, tried: bool) -> Conflict:
-        paths = (path_in(self._made, self._made_from, name) for name in names[:_NAMED])
-        shown = [printable(path) or "the root" for path in paths]
+    def _refused(self, head: ThreeWay, *, merge: bool) -> list[Name]:
+        """Take every row; the names that stand against it."""
+        refused = [name for name in self._rows if not self._take(head, name, merge=merge)]
+        return refused or head.after.problems()
+
+    def _take(self, head: ThreeWay, name: Name, *, merge: bool) -> bool:
+        old, new = self._made_from.lookup(*name), self._rows[name]
+        there = self._renamed_to(head, name, old)
+        if old is None or there == name or self._is_taken_to(there, old):
+            return head.take(name, old, new, merge=merge)
+        is_followed = merge and new is not None and is_same_thing(old, new)
+        return is_followed and head.take(there, old, new, merge=True)
+
+    def _is_taken_to(self, name: Name, old: Entry) -> bool:
+        """Whether the fork gave it the same name."""
+        entry = self._rows.get(name)
+        return entry is not None and is_same_thing(entry, old)
+
+    def _renamed_to(self, head: ThreeWay, name: Name, old: Entry | None) -> Name:
+        """Where the head has `old`, to which the change was made, if not under its name any more."""
+        present = head.present(name)
+        if old is None or (present is not None and is_same_thing(present, old)):
+            return name
+        for there in later_names(self._reader, self._store, name, old, self._offered.base):
+            now, then = head.present(there), self._made_from.lookup(*there)
+            was_there = then is not None and is_same_thing(then, old)  # a link, which nobody renamed
+            if now is not None and is_same_thing(now, old) and not was_there:
+                return there
+        return name
+
+    def _conflict(self, head: ThreeWay, names: list[Name], *, tried: bool, can_merge: bool) -> Conflict:
+        shown = ", ".join(self._shown(head, name) for name in names[:_NAMED])
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         number, store = self._offered.number, self._store.name
-        advice = (
-            f"engramfs pending diff {store} {number} shows what it would change"
-            if tried
-            else f"approve it with --merge, or see engramfs pending diff {store} {number}"
-        )
+        advice = f"engramfs pending diff {store} {number} shows what it would change"
+        if can_merge:
+            advice = f"approve it with --merge, or see engramfs pending diff {store} {number}"
         why = "cannot be merged with" if tried else "is not what it was in"
         return Conflict(
-            f"pending {number} was made from {store}@{self._offered.base}; {', '.join(shown)}{more} {why} "
+            f"pending {number} was made from {store}@{self._offered.base}; {shown}{more} {why} "
             f"that version; {advice}"
         )
+
+    def _shown(self, head: ThreeWay, name: Name) -> str:
+        """The path, and the one that the head has instead."""
+        path = printable(path_in(self._made, self._made_from, name)) or "the root"
+        there = self._renamed_to(head, name, self._made_from.lookup(*name))
+        return f"{path} (now {printable(path_in(head.head, head.head, there))})" if there != name else path

@@ -24,6 +24,13 @@ def later_names(reader: Reader, store: Store, name: Name, entry: Entry, number: 
     return _LaterNames(reader, store, entry, number).names(name)
 
 
+def is_same_thing(one: Entry, other: Entry) -> bool:
+    """Whether they are one file or directory, whatever it holds."""
+    if one.kind is not other.kind:
+        return False
+    return one.node == other.node or (one.kind is not Kind.DIRECTORY and one.origin == other.origin)
+
+
 class _LaterNames:
     def __init__(self, reader: Reader, store: Store, entry: Entry, number: int) -> None:
         self._reader = reader

@@ -15,7 +15,7 @@ from engramfs.history.changes import Name
 from engramfs.history.commit import Commit
 from engramfs.history.imported import text_of
 from engramfs.history.kept import require_predecessor
-from engramfs.history.later_names import later_names
+from engramfs.history.later_names import is_same_thing, later_names
 from engramfs.history.three_way import ThreeWay, path_in
 from engramfs.history.tree import VersionTree, places, resolve
 from engramfs.model.author import Author
@@ -123,21 +123,21 @@ class _Revert:
         """Where what the version changed or created is now, if it does not have its name any more."""
         left, before = self._left.lookup(*name), self._before.lookup(*name)
         present = self._head.present(name)
-        if left is None or (present is not None and _is_same_thing(present, left)):
+        if left is None or (present is not None and is_same_thing(present, left)):
             return name
-        if before is not None and not _is_same_thing(left, before):
+        if before is not None and not is_same_thing(left, before):
             return name
         for there in later_names(self._reader, self._store, name, left, self._number):
             now, then = self._head.present(there), self._left.lookup(*there)
-            was_there = then is not None and _is_same_thing(then, left)  # a link, which nobody renamed
-            if now is not None and _is_same_thing(now, left) and not was_there:
+            was_there = then is not None and is_same_thing(then, left)  # a link, which nobody renamed
+            if now is not None and is_same_thing(now, left) and not was_there:
                 return there
         return name
 
     def _undo_at(self, name: Name, there: Name, moved: dict[Name, Name]) -> bool:
         """Whether the name `there`, which is mostly `name`, could be given back what `name` stood for."""
         old, now, new = self._left.lookup(*name), self._head.present(there), self._before.lookup(*name)
-        if name in moved and now is not None and old is not None and _is_same_thing(now, old):
+        if name in moved and now is not None and old is not None and is_same_thing(now, old):
             old = now  # it goes back with what it holds now
         target = next((there for there, source in moved.items() if source == name), None)
         if target is not None:
@@ -158,7 +158,7 @@ class _Revert:
     def _brought_back(self, target: Name, before: Entry | None) -> Entry | None:
         """What a file or directory that was renamed to `target` is when it goes back; None for a conflict."""
         left, now = self._left.lookup(*target), self._head.present(target)
-        if before is None or left is None or now is None or not _is_same_thing(now, left):
+        if before is None or left is None or now is None or not is_same_thing(now, left):
             return None
         if left.digest == before.digest or left.kind is not Kind.FILE:
             mode = before.mode if now.mode == left.mode else now.mode
@@ -203,10 +203,3 @@ def _below(tree: VersionTree, entry: Entry | None) -> Iterator[Name]:
             yield directory.node, name
             if child.kind is Kind.DIRECTORY:
                 waiting.append(child)
-
-
-def _is_same_thing(one: Entry, other: Entry) -> bool:
-    """Whether they are one file or directory, whatever it holds."""
-    if one.kind is not other.kind:
-        return False
-    return one.node == other.node or (one.kind is not Kind.DIRECTORY and one.origin == other.origin)
