@@ -69,11 +69,12 @@ def start_daemon(invocation: Invocation) -> bool:
 
 def is_kept(invocation: Invocation, within: float = adoption.PATIENCE) -> bool:
     """Whether a worker answers, and is the one that the keeper of the run directory keeps."""
-    keeper = keeper_of(invocation.locations.run)
     try:
-        return keeper is not None and adoption.is_taken_in(invocation.client, keeper, within)
+        known = adoption.keeper_known(invocation.client, within)  # a service manager may start one for this
     except NoDaemon:
         return False
+    keeper = keeper_of(invocation.locations.run)
+    return keeper is not None and known in (keeper, None)
 
 
 def _is_ready(invocation: Invocation, within: float) -> bool:

@@ -4,7 +4,7 @@ The worker offers the numbers of its descriptors, the keeper copies them out of 
 tells it where to send its notifications and its stderr from now on. The mounts never notice.
 
 A keeper holds the run directory a moment before it has its worker. A worker that is told to stop just then
-would be taken for one that crashed, and replaced: so `is_taken_in` asks the worker who its keeper is.
+would be taken for one that crashed, and replaced: so `keeper_known` asks the worker who its keeper is.
 
 Both sides are here. The keeper's, `find` and `take_in`, imports the standard library alone.
 """
@@ -49,10 +49,10 @@ def take_in(run: str, address: str, stderr: int) -> None:
     client.call("keeper.adopt", address=address, stderr=f"/proc/{os.getpid()}/fd/{stderr}")
 
 
-def is_taken_in(client: ControlClient, keeper: int, within: float = PATIENCE) -> bool:
-    """Whether the worker that answers `client` is the one that `keeper` keeps. Raises as `call` does."""
-    offer = client.call("keeper.offer", timeout=within)
-    return bool(offer.get("keeper", keeper) == keeper)  # a worker of an older version does not say
+def keeper_known(client: ControlClient, within: float = PATIENCE) -> int | None:
+    """The pid of the keeper that the worker has; None of a worker of an older version. Raises as `call`."""
+    keeper: int | None = client.call("keeper.offer", timeout=within).get("keeper")
+    return keeper
 
 
 class Adoptable:
