@@ -34,10 +34,10 @@ def somewhere(random: random.Random, program: Program) -> str:
     return f"{above}/{name}" if above else name
 
 
-async def act(random: random.Random, program: Program, number: int, *, links: bool = True) -> None:
+async def act(random: random.Random, program: Program, number: int) -> None:
     """One step of a program; what makes no sense fails, as it would for a shell."""
     path, other = somewhere(random, program), somewhere(random, program)
-    match random.randrange(8 if links else 7):
+    match random.randrange(8):
         case 0 | 1 | 2:
             await program.save(path, b"%d\n" % number)
         case 3:

@@ -56,8 +56,11 @@ class LiveForkTree(StoreTree):
         return super().every_node() | self.below.every_node()
 
     def is_own(self, node: Node) -> bool:
-        """Whether the fork says what the node is, under at least one of its names."""
-        return any((place.parent, place.name) in self.own for place in node.places if not place.view)
+        """Whether the fork says what the node is, under at least one of its names.
+
+        That one may be in a directory that nobody has looked at yet.
+        """
+        return any((place.parent, place.name) in self.own for place in self.all_places(node))
 
     def adopt(self, below: Node) -> Node:
         """The node here of one of the store below; a directory that comes back is loaded anew."""
