@@ -56,6 +56,9 @@ def _leave_no_mount(base: str, before: set[str]) -> list[str]:
 
 def pytest_configure() -> None:
     resource_tracker.ensure_running()  # the one process of `multiprocessing` that stays, for all tests
+    # Programs inherit what is ignored here: by `nohup`, or by a job in the background.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _children() -> dict[int, str]:
