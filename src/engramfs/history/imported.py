@@ -3,12 +3,16 @@
     what a person wrote
 
     Git-Commit: 4b825dc6…
+    Git-Parent: 91e0f3aa…
     Git-Author: Ann Smith <ann@example.org>
-    Git-Date: 2026-01-31T12:00:00.000000000Z
+    Git-Author-Date: 2026-01-31T12:00:00+02:00
+    Git-Committer: Bob Jones <bob@example.org>
+    Git-Committer-Date: 2026-02-01T09:30:00+01:00
     Imported-By: root
 
-A version is made when it is imported, so its time is that moment; that of the commit is here. A commit that
-was exported from a store has lines of its own there, `Engramfs-…`. People are shown the two apart.
+A version is made when it is imported, so its time is that moment; those of the commit are here. A commit that
+was exported from a store ended with such a paragraph itself: its lines come first, and whatever they say, it
+is what the commit said. People are shown the two apart from the message.
 """
 
 import re
@@ -17,8 +21,9 @@ from collections.abc import Sequence
 from engramfs.model.version import Version
 from engramfs.model.visible import visible
 
-COMMIT = "Git-Commit"
-_LINE = re.compile(r"(Git-Commit|Git-Author|Git-Date|Imported-By|Engramfs-[A-Za-z-]+): (.*)")
+COMMIT, IMPORTED_BY = "Git-Commit", "Imported-By"
+OURS = "Engramfs-"
+_LINE = re.compile(r"(Git-[A-Za-z-]+|Imported-By|Engramfs-[A-Za-z-]+): (.*)")
 _COMMIT_ID = re.compile(r"[0-9a-f]{40,64}")
 
 
@@ -35,7 +40,15 @@ def text_of(version: Version) -> str:
 
 def source_of(version: Version) -> dict[str, str]:
     """Where an imported version came from, by the names of the lines; of others nothing."""
-    return dict(_split(version)[1])
+    said, ours = source_lines(version)
+    return {**dict(line for line in said if line[0].startswith(OURS)), **dict(ours)}
+
+
+def source_lines(version: Version) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """The lines that its commit ended with, if a store wrote it, and those that the import added."""
+    lines = _split(version)[1]
+    start = max((number for number, line in enumerate(lines) if line[0] == COMMIT), default=0)
+    return lines[:start], lines[start:]
 
 
 def commit_of(version: Version) -> str | None:

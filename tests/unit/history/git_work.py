@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 from engramfs.history import commit, log
 from engramfs.history.git.exporting import export
@@ -21,6 +22,7 @@ from engramfs.storage.protocol import Writer
 from .conftest import Book
 
 ROOT = Author("person", actor="root")
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Work:
@@ -34,11 +36,13 @@ class Work:
         self.git("config", "user.name", "Ann Smith")
         self.git("config", "user.email", "ann@example.org")
 
-    def git(self, *arguments: str, said: bytes = b"") -> str:
+    def git(self, *arguments: str, said: bytes = b"", variables: Mapping[str, str] = NOTHING) -> str:
+        """What git says; `variables` are of its environment."""
         environment = {
             **os.environ,
             "GIT_AUTHOR_DATE": "1700000000 +0200",
             "GIT_COMMITTER_DATE": "1700000000 +0200",
+            **variables,
         }
         done = subprocess.run(
             ["git", *arguments],

@@ -18,7 +18,7 @@ from engramfs.model.version import ChangeKind
 from engramfs.storage import keys
 from engramfs.storage.protocol import Table, Writer
 
-from .conftest import Book, Shelf, change
+from .conftest import SECOND, Book, Shelf, change
 from .test_retention import gc, keep
 
 
@@ -375,5 +375,6 @@ def test_a_message_cannot_pose_as_ours(exported: Exported) -> None:
         (Author("person", actor="a<b>\nc"), "a?b??c <a?b??c@engramfs>"),
     ],
 )
-def test_authors_are_people_to_git(author: Author, expected: str) -> None:
-    assert message.identity(author) == expected.encode()
+def test_authors_are_people_to_git(exported: Exported, author: Author, expected: str) -> None:
+    version = msgspec.structs.replace(exported.book.write(a=b"1"), author=author, time=1_700_000_000 * SECOND)
+    assert message.signature(version).line() == expected.encode() + b" 1700000000 +0000"

@@ -37,8 +37,10 @@ def test_each_commit_becomes_a_version_with_its_tree_author_and_message(importin
     version = importing.versions()[0]
     assert (version.author, version.via) == (Author("person", actor="Ann Smith"), "import")
     assert version.message == (
-        f"first\n\nwith a body\n\nGit-Commit: {first}\nGit-Author: Ann Smith <ann@example.org>\n"
-        "Git-Date: 2023-11-14T22:13:20.000000000Z\nImported-By: root"
+        f"first\n\nwith a body\n\nGit-Commit: {first}\nGit-Parent: none\n"
+        "Git-Author: Ann Smith <ann@example.org>\nGit-Author-Date: 2023-11-15T00:13:20+02:00\n"
+        "Git-Committer: Ann Smith <ann@example.org>\nGit-Committer-Date: 2023-11-15T00:13:20+02:00\n"
+        "Imported-By: root"
     )
 
 

@@ -2,10 +2,13 @@
 
 program        running git
 paths          how git writes paths, and which it refuses to hold
+signature      who made a commit, and when
 message        a version as a commit's author and message; what a message says of its version
 edits          what a version changes, in terms of git's trees
 fast_import    the stream that makes commits
 destination    the repository that is written to
+original       the commit that a version was made of
+going_on       which version a repository ends with
 exporting      a store's history becomes commits
 fast_export    the stream that commits are read from
 source         the repository that is read

@@ -25,7 +25,7 @@ class Destination:
     def __init__(self, git: Git, shown: str, *, bare: bool) -> None:
         self.git = git
         self.bare = bare
-        self._shown = shown
+        self.shown = shown
         self.tip = git.ask("rev-parse", "--quiet", "--verify", BRANCH)
 
     @classmethod
@@ -49,12 +49,10 @@ class Destination:
 
     def _check(self) -> None:
         if self.tip is None and self.git.run("for-each-ref", "--count=1"):
-            raise Conflict(
-                f"{self._shown} is a repository without the branch main; export to a new directory"
-            )
+            raise Conflict(f"{self.shown} is a repository without the branch main; export to a new directory")
         if self._is_checked_out() and self.git.run("status", "--porcelain", "--untracked-files=no"):
             raise Conflict(
-                f"{self._shown} has changes that are not committed, which an export would undo; "
+                f"{self.shown} has changes that are not committed, which an export would undo; "
                 "git stash or git checkout them first"
             )
 
@@ -62,19 +60,8 @@ class Destination:
         return not self.bare and self.git.ask("symbolic-ref", "--quiet", "HEAD") == BRANCH
 
     def exported(self) -> Exported | None:
-        """The version that the branch ends with; None when there is no commit.
-
-        Raises `Conflict` when the last commit did not come from a store.
-        """
-        if self.tip is None:
-            return None
-        found = parse(self._message(self.tip))
-        if found is None:
-            raise Conflict(
-                f"the last commit of main in {self._shown} ({self.tip[:10].decode()}) did not come from a "
-                "store; move such commits to another branch, or export to a new directory"
-            )
-        return found
+        """What the last commit says of its version; None when there is no commit, or none of a store's."""
+        return parse(self._message(self.tip)) if self.tip is not None else None
 
     def earlier(self) -> Iterator[Exported]:
         """The versions that the branch has, newest first."""
@@ -103,7 +90,7 @@ class Destination:
                 self.git.run("merge", "--quiet", "--ff-only", "--no-stat", commit)
             except Unavailable as error:
                 raise Conflict(
-                    f"{self._shown} has files in the way that are not committed: {error.message}; "
+                    f"{self.shown} has files in the way that are not committed: {error.message}; "
                     "move them away and export again"
                 ) from error
         self.git.run("update-ref", "-d", STAGED)

@@ -1,24 +1,29 @@
 """The history of a store becomes commits of a git repository, one for each version.
 
-A second run goes on after the last version that is there, if the repository holds this very history: the
-last commit names its version and the chained digest, which has to be that of the store.
+A version that was a commit once becomes that very commit again, if all of it is known and it follows what it
+followed then. Any other commit says in its message which version it is.
+
+A second run goes on after the last version that is there. See `going_on`.
 
 Concurrency. Versions are read in transactions of their own, contents in short ones, so none stays open for
 long beside a running worker. A version or content that is removed meanwhile ends the export, and then the
 repository is as it was.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from engramfs.errors import Conflict, Corrupt
+from engramfs.errors import Corrupt
 from engramfs.history import catalog, log
 from engramfs.history.exporting import read_parts
 from engramfs.history.git import edits, message
 from engramfs.history.git.destination import STAGED, Destination
+from engramfs.history.git.edits import Edits
 from engramfs.history.git.fast_import import FastImport
-from engramfs.history.git.message import Exported
+from engramfs.history.git.going_on import LastExported, last_exported
+from engramfs.history.git.original import original_of
+from engramfs.history.git.signature import Signature
 from engramfs.history.kept import is_partial
 from engramfs.history.redaction_rows import redactions
 from engramfs.history.repository import Repository
@@ -27,13 +32,12 @@ from engramfs.model.entry import Entry, Kind
 from engramfs.model.names import printable
 from engramfs.model.redaction import Redaction
 from engramfs.model.store import Store
-from engramfs.model.version import Version
+from engramfs.model.version import Change, Version
 from engramfs.storage import keys
-from engramfs.storage.protocol import Reader, Table
+from engramfs.storage.protocol import Table
 
 Progress = Callable[[int, int, int, int], None]  # versions done, of all; bytes done, of all (0: unknown)
 
-_SECOND = 10**9
 _AT_ONCE = 256  # versions whose headers are read in one transaction
 _decode_redactions = msgspec.msgpack.Decoder(list[Redaction]).decode
 
@@ -67,45 +71,11 @@ def export(
     damaged content, and `Unavailable` when git fails.
     """
     destination = Destination.open(directory, bare=bare)
-    last = destination.exported()
     with repository.engine.reading() as reader:
         head = catalog.head(reader, store.id)
-        if last is not None:
-            _require_same_history(reader, store, last, destination, printable(directory))
+        last = last_exported(reader, store, destination)
     run = _Export(repository, store, destination, last, head.number)
     return run.write(progress)
-
-
-def _require_same_history(
-    reader: Reader, store: Store, last: Exported, destination: Destination, shown: str
-) -> None:
-    """Raises `Conflict` unless the newest exported version that the store still has is the same there."""
-    do = "export to a new directory"
-    if last.store != store.name:
-        raise Conflict(f"{shown} holds the history of {last.store}, not of {store.name}; {do}")
-    for exported in destination.earlier():
-        found = _digest_of(reader, store, exported.number)
-        if found is None:
-            continue
-        if found.hex() == exported.digest:
-            return
-        raise Conflict(
-            f"{shown} holds another history: its version {exported.number} has the digest "
-            f"{exported.digest[:16]}, and that of {store.name} {found.hex()[:16]}; {do}"
-        )
-    raise Conflict(
-        f"{store.name} has no version any more that {shown} holds, so nothing shows that it is one "
-        f"history; {do}"
-    )
-
-
-def _digest_of(reader: Reader, store: Store, number: int) -> bytes | None:
-    """The chained digest of a version; one that is gone is known by the one that follows from it."""
-    value = reader.get(Table.VERSIONS, keys.version(store.id, number))
-    if value is not None:
-        return log.decode_version(value).digest
-    value = reader.get(Table.VERSIONS, keys.version(store.id, number + 1))
-    return log.decode_version(value).parent_digest if value is not None else None
 
 
 class _Export:
@@ -114,7 +84,7 @@ class _Export:
         repository: Repository,
         store: Store,
         destination: Destination,
-        last: Exported | None,
+        last: LastExported | None,
         head: int,
     ) -> None:
         self._repository = repository
@@ -192,6 +162,11 @@ class _Export:
                 places = None if missing or redacted else changes
                 changed = edits.between(VersionTree(reader, self._store, before), tree, places)
         self._redactions += len(redacted)
+        self._refused += changed.refused
+        self._commits += 1
+        self._number = number
+        if not redacted and self._is_written_again(stream, version, changes, changed):
+            return
         text = message.compose(
             self._store,
             version,
@@ -201,10 +176,19 @@ class _Export:
             redacted=redacted,
             redactions=self._redactions,
         )
-        stream.commit(message.identity(version.author), version.time // _SECOND, text, changed)
-        self._refused += changed.refused
-        self._commits += 1
-        self._number = number
+        stream.commit(*_signatures(version), text, changed)
+
+    def _is_written_again(
+        self, stream: FastImport, version: Version, changes: Sequence[Change], changed: Edits
+    ) -> bool:
+        """Whether the version could be made the commit that it once was."""
+        original = original_of(version)
+        if original is None or original.author is None or original.committer is None:
+            return False
+        if original.parent != (stream.newest() or ""):
+            return False
+        text = original.message(version, changes)
+        return stream.commit_again(original.id, original.author, original.committer, text, changed)
 
     def _contents(self, path: bytes, entry: Entry) -> Iterator[bytes]:
         return read_parts(self._repository.engine, self._store, path, entry)
@@ -223,6 +207,15 @@ class _Export:
                 "nothing was changed, please report it"
             )
         self._destination.advance(commit)
+
+
+def _signatures(version: Version) -> tuple[Signature, Signature]:
+    """The author and the committer of a version's commit: of one that was a commit, those that are known."""
+    own = message.signature(version)
+    original = original_of(version)
+    if original is None:
+        return own, own
+    return original.author or own, original.committer or own
 
 
 def _empty_directories(tree: VersionTree) -> int:

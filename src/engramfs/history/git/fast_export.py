@@ -11,13 +11,14 @@ from typing import IO
 import msgspec
 
 from engramfs.errors import Unavailable
+from engramfs.history.git import signature
 from engramfs.history.git.paths import unquoted
+from engramfs.history.git.signature import Signature
 
 TakeBlob = Callable[[int, int, IO[bytes]], None]  # of a mark and a size; reads so many bytes, no more
 
 _LINE = 1 << 20  # bytes; no path or header is longer
 _MESSAGE = 64 << 20  # bytes
-_IDENTITY = re.compile(rb"(?:(.*) )?<([^<>]*)> (\d+) [+-]\d{4}", re.DOTALL)
 _RENAMED = re.compile(rb'R ("(?:[^"\\]|\\.)*"|[^ ]+) (.+)', re.DOTALL)
 _WRITTEN = re.compile(rb"M (\d{6}) (?::(\d+)|[0-9a-f]{40,64}) (.+)", re.DOTALL)
 
@@ -31,15 +32,15 @@ class Written(msgspec.Struct, frozen=True):
 
 
 class GitCommit(msgspec.Struct, frozen=True):
-    """A commit. `parent` is the mark or the id of the one before; None: nothing was there before."""
+    """A commit. `parent` is the id of the one before; None: nothing was there before."""
 
     id: str
     mark: int
-    author: bytes
-    mail: bytes
-    time: int  # of the committer, seconds since 1970
+    author: Signature
+    committer: Signature
     message: bytes
-    parent: int | str | None
+    parent: str | None
+    is_merge: bool  # it has more parents
     removed: tuple[bytes, ...]
     renamed: tuple[tuple[bytes, bytes], ...]  # from and to; where the content changed too, it is written
     written: tuple[Written, ...]
@@ -65,6 +66,7 @@ class _Reader:
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
         self._ahead: bytes | None = None
+        self._last = "", ""  # the mark and the id of the commit that was read last
 
     def line(self) -> bytes:
         """Without its end."""
@@ -103,8 +105,7 @@ class _Reader:
     def commit(self) -> GitCommit:
         mark = _number(self._needed(b"mark :"))
         identifier = self._needed(b"original-oid ").decode("ascii", "replace")
-        author, mail, _ = _identity(self._needed(b"author "))
-        _, _, time = _identity(self._needed(b"committer "))
+        author, committer = (_signature(self._needed(who)) for who in (b"author ", b"committer "))
         while (line := self.line()).startswith((b"encoding ", b"gpgsig ")):
             if line.startswith(b"gpgsig "):
                 self._bytes(self.data_size())
@@ -112,11 +113,16 @@ class _Reader:
         message = self._bytes(self.data_size())
         if (line := self.line()) != b"":  # an end of line may follow what has a length
             self._ahead = line
-        parent = self._optional(b"from ")
+        parent, is_merge = self._parent(), False
         while self._optional(b"merge ") is not None:
-            pass
-        changes = self._changes()
-        return GitCommit(identifier, mark, author, mail, time, message, _parent(parent), *changes)
+            is_merge = True
+        self._last = f":{mark}", identifier
+        return GitCommit(identifier, mark, author, committer, message, parent, is_merge, *self._changes())
+
+    def _parent(self) -> str | None:
+        found = self._optional(b"from ")
+        text = found.decode("ascii", "replace") if found is not None else None
+        return self._last[1] if text == self._last[0] else text
 
     def _bytes(self, size: int) -> bytes:
         if size > _MESSAGE:
@@ -144,17 +150,11 @@ class _Reader:
         return tuple(removed), tuple(renamed), tuple(written)
 
 
-def _parent(text: bytes | None) -> int | str | None:
-    if text is None:
-        return None
-    return _number(text[1:]) if text.startswith(b":") else text.decode("ascii", "replace")
-
-
-def _identity(text: bytes) -> tuple[bytes, bytes, int]:
-    match = _IDENTITY.fullmatch(text)
-    if match is None:
+def _signature(text: bytes) -> Signature:
+    found = signature.read(text)
+    if found is None:
         raise _malformed(text)
-    return match[1] or b"", match[2], int(match[3])
+    return found
 
 
 def _number(text: bytes) -> int:

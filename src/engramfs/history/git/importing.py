@@ -21,10 +21,11 @@ from engramfs.history.commit import Commit
 from engramfs.history.git.commit_tree import CommitTree
 from engramfs.history.git.fast_export import GitCommit, Written, commits
 from engramfs.history.git.message import parse
+from engramfs.history.git.original import lines_of
+from engramfs.history.git.paths import is_left_out
 from engramfs.history.graft import graft
-from engramfs.history.imported import COMMIT, commit_of, with_source
+from engramfs.history.imported import IMPORTED_BY, commit_of, with_source
 from engramfs.history.kept import is_partial
-from engramfs.history.plain_directory import RESERVED
 from engramfs.history.replacing import replacing
 from engramfs.history.repository import Repository
 from engramfs.history.stored_contents import StoredContents
@@ -34,14 +35,14 @@ from engramfs.model.entry import Entry, Kind
 from engramfs.model.names import MAX_PART, MAX_PATH, printable
 from engramfs.model.quantities import format_size
 from engramfs.model.store import Store
-from engramfs.model.times import format_time
 from engramfs.model.visible import visible
 from engramfs.storage import blobs, keys
 from engramfs.storage.protocol import Reader
 
 _SECOND = 10**9
+_LATEST = 1 << 33  # seconds since 1970 that a file may have as its time
 _TARGET = 4095  # bytes of a symlink
-_SUBMODULE, _SYMLINK, _EXECUTABLE = b"160000", b"120000", b"100755"
+_SYMLINK, _EXECUTABLE = b"120000", b"100755"
 
 
 class Imported(msgspec.Struct, frozen=True):
@@ -127,8 +128,9 @@ class GitImport:
             for path in commit.removed:
                 self._tree.remove(path)
             self._rename(commit)
+            mtime = min(commit.committer.seconds, _LATEST) * _SECOND
             for written in commit.written:
-                self._write(written, commit.time * _SECOND)
+                self._write(written, mtime)
             self._contents.flush()
             yield commit
 
@@ -160,7 +162,7 @@ class GitImport:
 
     def _write(self, written: Written, mtime: int) -> None:
         path = written.path
-        if written.mode == _SUBMODULE or path.split(b"/", 1)[0] == RESERVED or written.mark is None:
+        if is_left_out(path, written.mode) or written.mark is None:
             self._tree.remove(path)
             self.skipped.add(path)
             return
@@ -202,7 +204,7 @@ class GitImport:
                 )
         except QuotaExceeded as error:
             raise QuotaExceeded(f"commit {commit.id[:10]}: {error.message}") from error
-        name = (commit.author or commit.mail).decode("utf-8", "replace").strip() or "unknown"
+        name = (commit.author.name or commit.author.mail).decode("utf-8", "replace").strip() or "unknown"
         author = Author("person", actor=visible(name))
         return grafted.commit(store, author, "import", now, _message(commit, self._who))
 
@@ -239,13 +241,7 @@ def _spool_changed() -> Conflict:
 
 def _message(commit: GitCommit, who: str) -> str:
     """Its message, and where it came from; of a commit that a store wrote, what the version's message was."""
-    author = f"{commit.author.decode('utf-8', 'replace')} <{commit.mail.decode('utf-8', 'replace')}>".strip()
-    lines = [
-        (COMMIT, commit.id),
-        ("Git-Author", author),
-        ("Git-Date", format_time(commit.time * _SECOND)),
-        ("Imported-By", who),
-    ]
+    lines = [*lines_of(commit), (IMPORTED_BY, who)]
     exported = parse(commit.message)
     if exported is not None:
         return with_source(exported.text, [*exported.lines, *lines])

@@ -19,8 +19,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from engramfs.history.imported import source_of, text_of
-from engramfs.model.author import Author
+from engramfs.history.git.signature import Signature
+from engramfs.history.imported import OURS, source_of, text_of
 from engramfs.model.names import printable
 from engramfs.model.redaction import Redaction
 from engramfs.model.store import Store
@@ -29,17 +29,17 @@ from engramfs.model.version import Change, Version
 from engramfs.model.visible import visible
 
 _NAMED = 3  # changes in a summary
+_SECOND = 10**9
 _SUMMARY = 120  # characters
-_OURS = "Engramfs-"
 _NOT_IN_IDENTITY = re.compile(r"[<>\x00-\x1f\x7f]")
-_TRAILER = re.compile(r"(Engramfs-[A-Za-z-]+|Git-[A-Z][a-z]+|Imported-By): (.*)")
+_TRAILER = re.compile(r"(Engramfs-[A-Za-z-]+|Git-[A-Za-z-]+|Imported-By): (.*)")
 
 
 class Exported(msgspec.Struct, frozen=True):
     """What the message of a commit says of the version that it came from.
 
     `text` is the message that the version had. `redactions` counts those that the commit and everything
-    before it take account of. `lines` are all that our paragraph has, by name.
+    before it take account of. `lines` are all that our paragraph has but the summary, by name.
     """
 
     store: str
@@ -50,13 +50,14 @@ class Exported(msgspec.Struct, frozen=True):
     lines: list[tuple[str, str]]
 
 
-def identity(author: Author) -> bytes:
+def signature(version: Version) -> Signature:
     """`digest for alice <digest+alice@engramfs>`; a tenant's actors are at `<tenant>.engramfs`."""
+    author = version.author
     who = [part for part in (author.agent, author.actor) if part] or [author.label()]
     host = f"{author.tenant}.engramfs" if author.tenant else "engramfs"
     name = _NOT_IN_IDENTITY.sub("?", author.label())
     mail = _NOT_IN_IDENTITY.sub("?", f"{'+'.join(who)}@{host}".replace(" ", "."))
-    return _bytes(f"{name} <{mail}>")
+    return Signature(_bytes(name), _bytes(mail), max(version.time // _SECOND, 0))
 
 
 def compose(
@@ -90,12 +91,22 @@ def compose(
         ("Summary", summary),
     ]
     source = [f"{name}: {value}" for name, value in source_of(version).items() if not _is_ours(name)]
-    lines = [f"{_OURS}{name}: {visible(value)}" for name, value in trailers if value]
+    lines = [f"{OURS}{name}: {visible(value)}" for name, value in trailers if value]
     return _bytes("\n".join([summary or text, "", *source, *lines, ""]))
 
 
+def recompose(version: Version, changes: Sequence[Change], lines: Sequence[tuple[str, str]]) -> bytes:
+    """The message of the commit that became `version`; `lines` are those that a store had ended it with."""
+    text = text_of(version)
+    if not lines:
+        return _bytes(f"{text}\n" if text else "")
+    summary = "" if text.strip() else _summary(changes, version.change_count)
+    ended = [*lines, (f"{OURS}Summary", summary)] if summary else lines
+    return _bytes("\n".join([summary or text, "", *(f"{name}: {value}" for name, value in ended), ""]))
+
+
 def _is_ours(name: str) -> bool:
-    return name.startswith(_OURS)
+    return name.startswith(OURS)
 
 
 def _summary(changes: Iterable[Change], count: int) -> str:
@@ -121,13 +132,13 @@ def parse(message: bytes) -> Exported | None:
     start = whole.rfind("\n\n")
     lines = whole[start + 2 if start >= 0 else 0 :].split("\n")
     found = [(match[1], match[2]) for line in lines if (match := _TRAILER.fullmatch(line))]
-    ours = {name.removeprefix(_OURS): value for name, value in found if _is_ours(name)}
+    ours = {name.removeprefix(OURS): value for name, value in found if _is_ours(name)}
     text = whole[: max(start, 0)]
     if text == ours.get("Summary"):
         text = ""
     elif len(found) < len(lines):  # somebody signed it
         text = whole
-    kept = [(name, value) for name, value in found if _is_ours(name) and name != f"{_OURS}Summary"]
+    kept = [line for line in found if line[0] != f"{OURS}Summary"]
     try:
         number, redactions = int(ours["Version"]), int(ours.get("Redactions", "0"))
         return Exported(ours["Store"], number, ours["Digest"], redactions, text, kept)

@@ -1,6 +1,8 @@
-"""How git's streams write paths, and which paths no git repository may hold."""
+"""How git's streams write paths, and which paths no git repository may hold, or no store."""
 
 import re
+
+from engramfs.history.plain_directory import RESERVED
 
 _PLAIN = re.compile(rb'[^\x00-\x1f"\\\x7f-\xff]+')
 _ESCAPES = {ord(b"n"): b"\n", ord(b"t"): b"\t", ord(b"a"): b"\a", ord(b"b"): b"\b"}
@@ -8,6 +10,7 @@ _ESCAPES |= {ord(b"f"): b"\f", ord(b"r"): b"\r", ord(b"v"): b"\v", ord(b'"'): b'
 _ESCAPED = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
 # What other systems leave out of a name before they compare it; git guards its own directory there too.
 _IGNORED = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+_SUBMODULE = b"160000"
 _OWN = {".git", "git~1"}
 
 
@@ -30,6 +33,11 @@ def unquoted(text: bytes) -> bytes:
 
 def _unescaped(code: bytes) -> bytes:
     return bytes([int(code, 8)]) if len(code) == 3 else _ESCAPES.get(code[0], code)
+
+
+def is_left_out(path: bytes, mode: bytes) -> bool:
+    """Whether no store keeps it: a submodule, or what is in the place of `.versions`."""
+    return mode == _SUBMODULE or path.split(b"/", 1)[0] == RESERVED
 
 
 def is_refused(path: bytes) -> bool:
