@@ -126,8 +126,14 @@ def test_what_waits_is_found_by_the_session_that_wrote_it_and_by_no_other(
         assert found(mine, "她早上喝什么", limit=1) == found(mine, "oolong"), "by meaning"
         assert found(mine, "oolong", category="infra") == []
         assert ("The billing service listens on port 8443.", False) in found(mine, "billing port")
+        (hit,) = daemon.json("search", "oolong", "--kind", "keyword", "--session", mine.id)
+        assert (hit["pending"], hit["version"], hit["category"]) == (True, None, "taste")
+        shown = daemon.ok("search", "oolong", "--kind", "keyword", "--session", mine.id)
+        assert f"{owner.attachments[0].store}:{hit['path']}  " in shown
+        assert "  waits for approval" in shown
         for session in (other, owner):
             assert found(session, "oolong") == []
+            assert daemon.json("search", "oolong", "--kind", "keyword", "--session", session.id) == []
         again = use(mine, "memory_add", content="She drinks oolong in the morning.")
         assert again["decision"] == "duplicate"
 

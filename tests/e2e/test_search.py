@@ -48,12 +48,18 @@ def test_two_actors_never_find_what_the_other_wrote(served: Daemon, session: Ses
     for where, what in ((session.user, b"zeppelin of one"), (f"{root}/memories/user", b"zeppelin of two")):
         served.inside.call("write", f"{where}/diary.md", what)
 
-    another = {session.actor: session.other, session.other: session.actor}
+    def another(actor: str) -> str:
+        return session.other if actor == session.actor else session.actor
+
     for mine, actor in ((session.id, session.actor), (other["id"], session.other)):
         hits = served.json("search", "zeppelin", "diary", "--session", mine, "--kind", "keyword")
         assert [(hit["store"], hit["path"]) for hit in hits] == [(f"memories/{actor}", "diary.md")]
+        for store in (f"memories/{another(actor)}", "memories/nobody"):
+            refused = served.command("search", "zeppelin", "--session", mine, "--store", store)
+            reaches = f"session {mine} does not reach a store {store}; engramfs session show {mine} lists"
+            assert (refused.code, refused.out, reaches in refused.err) == (3, "", True), refused
         hits = served.json("search", "airship", "--session", mine)
-        assert f"memories/{another[actor]}" not in {hit["store"] for hit in hits}
+        assert f"memories/{another(actor)}" not in {hit["store"] for hit in hits}
     assert len(served.json("search", "zeppelin", "--kind", "keyword")) >= 2, "a person finds both"
 
     served.ok("switch", session.id, "--actor", session.other)

@@ -7,6 +7,7 @@ import click
 from engramfs.cli.output import Output
 
 if TYPE_CHECKING:
+    from engramfs.client import Client
     from engramfs.daemon.client import ControlClient
     from engramfs.daemon.config import Config
     from engramfs.daemon.paths import Locations
@@ -33,6 +34,13 @@ class Invocation:
         from engramfs.daemon.client import ControlClient
 
         return ControlClient(self.locations.run, state=self.locations.state)
+
+    def opened(self) -> "Client":
+        """The stores and the daemon as programs have them; close it. Notes for a person go to stderr."""
+        from engramfs.client import Client
+
+        note = self.output.note
+        return Client(self.state, self.run, self.config, note=lambda what: note(f"engramfs: {what}"))
 
     @property
     def output(self) -> Output:

@@ -4,15 +4,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from engramfs.cli import offline
 from engramfs.cli.arguments import complete_stores, parse_since
 from engramfs.cli.command import Command
 from engramfs.cli.invocation import Invocation, pass_invocation
 from engramfs.model.names import check_store_name
 
 if TYPE_CHECKING:
-    from engramfs.history.repository import Repository
-    from engramfs.search import Found, Kind, Place, Query
+    from collections.abc import Sequence
+
+    from engramfs.search import Found, Kind
     from engramfs.search.indexer import Step
 
 _PATIENCE = 3600.0  # seconds: a person sees the progress and may end it
@@ -52,64 +52,33 @@ def command(
     since: str | None,
     limit: int,
 ) -> None:
-    """Find files in the heads of all stores, best first.
+    """Find files in the heads of all stores, best first; with --session, in what that session sees.
 
     QUERY holds words, identifiers or a question; words of Chinese, Japanese and Korean are found too.
     """
     from engramfs.search import Query
 
-    earliest = parse_since(since) if since is not None else None
-    with offline.reading(invocation) as repository:
-        reach = _reach(invocation, repository, stores, session)
-        query = Query(
-            " ".join(words),
-            reach=reach,
-            limit=limit,
-            kind=kind,
-            category=category,
-            since=earliest,
-        )
-        _print(invocation, _found(invocation, repository, query))
-
-
-def _found(invocation: Invocation, repository: "Repository", query: "Query") -> "list[Found]":
-    from engramfs.search import opened
-
-    search = opened(repository.state, repository.engine, invocation.configuration().search.settings())
-    with invocation.output.activity("Indexing:") as say:
+    query = Query(
+        " ".join(words),
+        limit=limit,
+        kind=kind,
+        category=category,
+        since=parse_since(since) if since is not None else None,
+        patience=_PATIENCE,
+    )
+    with invocation.opened() as client, invocation.output.activity("Indexing:") as say:
 
         def progress(step: "Step") -> None:
             say(f"{step.files:,} files, then {step.passages:,} passages by their meaning")
 
-        search.catch_up(_PATIENCE, progress)
-    found = search.find(query)
-    search.close()
-    if search.notice is not None:
-        invocation.output.note(f"engramfs: {search.notice}")
-    return found
+        where = client.session(session) if session is not None else client
+        answer = where.search(query, stores, progress)
+    for notice in answer.notices:
+        invocation.output.note(f"engramfs: {notice}")
+    _print(invocation, answer.found)
 
 
-def _reach(
-    invocation: Invocation, repository: "Repository", stores: tuple[str, ...], session: str | None
-) -> "tuple[Place, ...] | None":
-    """What may be found; None is everything. Raises `NotFound` for a store or session that is not there."""
-    from engramfs.history import catalog
-    from engramfs.search import Place
-
-    with repository.engine.reading() as reader:
-        for name in stores:
-            catalog.named(reader, name)
-    if session is None:
-        return tuple(Place(name) for name in stores) or None
-    shown = invocation.client.call("session.show", id=session)["attachments"]
-    return tuple(
-        Place(one["store"], one["inside"], None if one["live"] else one["version"])
-        for one in shown
-        if not stores or one["store"] in stores
-    )
-
-
-def _print(invocation: Invocation, found: "list[Found]") -> None:
+def _print(invocation: Invocation, found: "Sequence[Found]") -> None:
     from engramfs.model.times import format_time
 
     if invocation.json:
@@ -117,11 +86,13 @@ def _print(invocation: Invocation, found: "list[Found]") -> None:
         return
     for one in found:
         how = "+".join(one.matched)
+        at = f"@{one.version}" if one.version else ""
         invocation.output.line(
-            (f"{one.store}@{one.version}:{one.path}", "bold"),
+            (f"{one.store}{at}:{one.path}", "bold"),
             f"line {one.line}",
             (how, "cyan"),
             one.category or "",
+            ("" if one.version else "waits for approval", "yellow"),
             (format_time(one.updated)[:10], "green"),
         )
         invocation.output.line(f"    {one.snippet}")
@@ -133,4 +104,6 @@ def _document(one: "Found") -> dict[str, object]:
     from engramfs.model.times import format_time
 
     document: dict[str, object] = msgspec.to_builtins(one)
+    if not one.version:
+        document |= {"version": None, "pending": True}
     return document | {"created": format_time(one.created), "updated": format_time(one.updated)}

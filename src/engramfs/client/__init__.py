@@ -7,14 +7,16 @@
 state      the log of a state directory: behind a running daemon, or alone under the store lock
 answers    what is answered, as frozen structs
 session    what one session sees, and writes
+searching  what is found: in stores, or in what a session shows
+ └ drafts  what a session sees and no head has
 client     all of it
 
 Reading goes straight to the log, after a running daemon has sealed what is open; writing goes through the
 daemon when one runs. Imports neither trio nor pyfuse3.
 """
 
-from engramfs.client.answers import Attachment, File, FileContent, StoreInfo
+from engramfs.client.answers import Attachment, File, FileContent, SearchAnswer, StoreInfo
 from engramfs.client.client import Client
 from engramfs.client.session import Session
 
-__all__ = ["Attachment", "Client", "File", "FileContent", "Session", "StoreInfo"]
+__all__ = ["Attachment", "Client", "File", "FileContent", "SearchAnswer", "Session", "StoreInfo"]

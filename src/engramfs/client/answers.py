@@ -3,6 +3,7 @@
 import msgspec
 
 from engramfs.model.access import Access
+from engramfs.search import Found
 
 
 class StoreInfo(msgspec.Struct, frozen=True):
@@ -56,6 +57,11 @@ class Attachment(msgspec.Struct, frozen=True):
     def writable(self) -> bool:
         return self.access is not Access.READ_ONLY
 
+    @property
+    def shown_version(self) -> int | None:
+        """The version that the session sees; None is the head."""
+        return None if self.live else self.version
+
 
 class SessionInfo(msgspec.Struct, frozen=True):
     """A session as it was when it was asked for; `opened` RFC 3339."""
@@ -69,3 +75,10 @@ class SessionInfo(msgspec.Struct, frozen=True):
     unattended: bool = False
     record_learnings: bool = False
     instructions: tuple[tuple[str, str], ...] = ()  # what is told of an attachment, by short name
+
+
+class SearchAnswer(msgspec.Struct, frozen=True):
+    """The files that were found, best first. `notices` say what was not searched, and what to do about it."""
+
+    found: tuple[Found, ...]
+    notices: tuple[str, ...] = ()

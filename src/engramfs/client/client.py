@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from engramfs.client.answers import File, FileContent, SessionInfo, StoreInfo
+from engramfs.client.answers import File, FileContent, SearchAnswer, SessionInfo, StoreInfo
+from engramfs.client.searching import Searching
 from engramfs.client.session import Session
 from engramfs.client.state import State
 from engramfs.daemon.paths import locate
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from engramfs.daemon.attachments import Attachment as Wanted
     from engramfs.history.repository import Repository
     from engramfs.history.tree import Tree
+    from engramfs.search import Query
+    from engramfs.search.following import Progress
     from engramfs.storage.protocol import Reader
 
 
@@ -46,6 +49,7 @@ class Client:
     ) -> None:
         self.state = State(locate(state, run, config), note)
         self.lock = threading.RLock()
+        self.searching = Searching(self)
 
     def __enter__(self) -> "Client":
         return self
@@ -54,6 +58,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
+        self.searching.close()
         with self.lock:
             self.state.close()
 
@@ -156,6 +161,22 @@ class Client:
                 )
                 for version in islice(found, limit)
             ]
+
+    def search(
+        self, query: "Query", stores: Sequence[str] = (), progress: "Progress | None" = None
+    ) -> SearchAnswer:
+        """What is found in the heads of `stores`, or of all; `progress` as `Searching.find` has it.
+
+        Raises `NotFound` for a store, and `Unavailable` without the extra `[search]`.
+        """
+        from engramfs.history import catalog
+        from engramfs.search import Place
+
+        with self.reading() as reader:
+            for name in stores:
+                catalog.named(reader, name)
+        reach = tuple(Place(name) for name in stores) or None
+        return self.searching.find(msgspec.structs.replace(query, reach=reach), progress)
 
     # Sessions
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from engramfs.client.answers import Attachment, SessionInfo
+from engramfs.client.answers import Attachment, SearchAnswer, SessionInfo
 from engramfs.daemon.client import ControlClient
 from engramfs.daemon.editing import EditRequest, Written, apply, writable_attachment
 from engramfs.errors import NotFound, Refused
@@ -21,6 +21,8 @@ from engramfs.model.file_edit import EditLimits, FileEdit
 if TYPE_CHECKING:
     from engramfs.client.client import Client
     from engramfs.history.repository import Repository
+    from engramfs.search import Query
+    from engramfs.search.following import Progress
 
 
 class Session:
@@ -74,6 +76,25 @@ class Session:
         self._at_daemon = True
         info = self.info
         return self.client.opened_info(info.agent, info.actor, info.tenant, held=self._held)
+
+    def search(
+        self, query: "Query", stores: Sequence[str] = (), progress: "Progress | None" = None
+    ) -> SearchAnswer:
+        """What is found of what the session sees now, in `stores` of it or in all that it has.
+
+        A file that waits for approval is found by its session, and a pinned store as it was then. Raises
+        `NotFound` for a store that the session does not reach, whether there is one or not.
+        """
+        self.refresh()
+        shown = {each.store for each in self.attachments}
+        for name in stores:
+            if name not in shown:
+                raise NotFound(
+                    f"session {self.id} does not reach a store {name}; "
+                    f"engramfs session show {self.id} lists those that it does"
+                )
+        wanted = [each for each in self.attachments if not stores or each.store in stores]
+        return self.client.searching.find_as_shown(query, wanted, progress)
 
     def edit(
         self, store: str, edits: Sequence[FileEdit], message: str = "", limits: EditLimits | None = None

@@ -1,19 +1,22 @@
 """What a pending version would change, as differences: of the names that it recorded, not of whole trees."""
 
+from collections.abc import Iterable, Iterator
+
 from engramfs.errors import NotFound
 from engramfs.history import catalog
 from engramfs.history.approval import rows_of
 from engramfs.history.between import at_paths
+from engramfs.history.changes import Name
 from engramfs.history.diff import Difference, with_renames
 from engramfs.history.kept import is_of, tree_of_path
 from engramfs.history.log import changes
 from engramfs.history.pending import needed_bases
-from engramfs.history.tree import Tree, fork_tree, path_to, version_tree
+from engramfs.history.tree import Tree, fork_tree, head_tree, path_to, version_tree
 from engramfs.model.entry import Entry, Kind
 from engramfs.model.pending import Pending
 from engramfs.model.store import Store
 from engramfs.storage import keys
-from engramfs.storage.protocol import Reader
+from engramfs.storage.protocol import Reader, Table
 
 
 def require_base(reader: Reader, store: Store, offered: Pending) -> None:
@@ -70,10 +73,24 @@ def differences(reader: Reader, pending: Pending) -> list[Difference]:
     require_base(reader, catalog.get(reader, fork.base), pending)
     before = fork_tree(reader, fork, pending.version, pending.base, without=True)
     after = fork_tree(reader, fork, pending.version, pending.base)
+    names = rows_of(reader, fork).get(pending.version, {})
+    return with_renames(at_paths(before, after, _touched(names, before, after)))
+
+
+def shown_differences(reader: Reader, fork: Store) -> Iterator[Difference]:
+    """What a session that asks sees otherwise than the store's head has it; each path for itself."""
+    before, after = head_tree(reader, catalog.get(reader, fork.base)), head_tree(reader, fork)
+    prefix = keys.u32(fork.id)
+    names = [keys.split_live(key) for key in reader.keys(Table.LIVE, prefix, keys.after(prefix))]
+    return at_paths(before, after, _touched(names, before, after))
+
+
+def _touched(names: Iterable[Name], before: Tree, after: Tree) -> dict[bytes, bool]:
+    """The paths of `names` in both trees, for `at_paths`: a directory above one may have moved."""
     touched: dict[bytes, bool] = {}
-    for parent, name in rows_of(reader, fork).get(pending.version, {}):
-        for tree in (before, after):  # a directory above it may have moved in between
+    for parent, name in names:
+        for tree in (before, after):
             if tree.lookup(parent, name) is not None:
                 path = path_to(tree, parent, name) if parent != keys.NO_PARENT else b""
                 touched[path] = False
-    return with_renames(at_paths(before, after, touched))
+    return touched

@@ -187,6 +187,17 @@ def tree_at(reader: Reader, store: Store, number: int | None = None) -> Tree:
     return version_tree(reader, store, number)
 
 
+def changed_last(reader: Reader, store: Store, tree: Tree, path: bytes, number: int | None = None) -> int:
+    """Which version changed what `path` is in `tree` last: the head's, or that of version `number`."""
+    above, _, name = path.rpartition(b"/")
+    parent = resolve(tree, above)
+    if parent is None:
+        return 0
+    newest = keys.history(store.id, parent.node, name, (1 << 64) - 1 if number is None else number)
+    row = reader.at_or_before(Table.HISTORY, newest)
+    return keys.read_u64(row[0][-8:]) if row is not None and row[0][:-8] == newest[:-8] else 0
+
+
 def growth(old: HasNodes, new: HasNodes, nodes: Iterable[int]) -> tuple[int, int]:
     """Bytes of files and number of nodes that `new` has more than `old`; no others than `nodes` differ."""
     used = files = 0

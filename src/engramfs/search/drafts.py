@@ -1,9 +1,12 @@
-"""What one session sees and no head has: what it wrote that waits for approval. Searched beside the index.
+"""What one session sees and no head has, searched beside the index.
+
+That is what it wrote and what waits for approval, and of a store that it sees as of an older version, what
+changed since.
 
 Nothing of it gets into the index, or into a file: it is ranked among the hits of the index each time.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from engramfs.search.coverage import Coverage
@@ -19,21 +22,29 @@ if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
 
+    from engramfs.search.vectors import VectorFile
+
+    Vector = NDArray[numpy.float32]
+
+_AT_ONCE = 64  # passages that a search embeds: a second for the model in the package
+
 Near = Iterable[tuple[Hit, float]]  # nearest first, with the cosine
 
 
 class SearchedDrafts:
-    """`drafts` of the store with the id `store`, as far as they are in what is `wanted`."""
+    """`drafts` by the id of their store, as far as they are in what is `wanted`."""
 
-    def __init__(self, drafts: Drafts, store: int, wanted: Filter) -> None:
-        self._store = store
-        self._drafts = {draft.path: draft for draft in drafts.files}
-        self._hidden = self._drafts.keys() | drafts.hidden
-        self._name = drafts.store
+    def __init__(self, drafts: Mapping[int, Drafts], wanted: Filter) -> None:
+        self._names = {store: of_store.store for store, of_store in drafts.items()}
+        self._drafts = {
+            (store, draft.path): draft for store, of_store in drafts.items() for draft in of_store.files
+        }
+        hidden = {(store, path) for store, of_store in drafts.items() for path in of_store.hidden}
+        self._hidden = self._drafts.keys() | hidden
         self._passages = [
             passage
-            for draft in drafts.files
-            for passage in index_file(store, draft.path, draft.entry, draft.content)
+            for (store, path), draft in self._drafts.items()
+            for passage in index_file(store, path, draft.entry, draft.content)
             if _is_wanted(passage.row, wanted)
         ]
 
@@ -49,12 +60,12 @@ class SearchedDrafts:
         others = [(hit, hit.weight) for hit in ranking.values()]
         return {(hit.row.store, hit.row.path): hit for hit, _ in self._merged(own, others)}
 
-    def among_meanings(self, near: Near, asked: "NDArray[numpy.float32]", vectors: "DraftVectors") -> Near:
-        """By the cosine."""
+    def among_meanings(self, near: Near, asked: "Vector", vectors: "DraftVectors") -> Near:
+        """By the cosine; those without a vector not at all."""
         own = [
-            (Hit(passage.row, 1.0), float(vectors.of(passage.row.vector) @ asked))
+            (Hit(passage.row, 1.0), float(vector @ asked))
             for passage in self._passages
-            if passage.row.vector
+            if (vector := vectors.of(passage.row.vector)) is not None
         ]
         return self._merged(own, near)
 
@@ -77,32 +88,37 @@ class SearchedDrafts:
 
     def hides(self, row: Row) -> bool:
         """Whether the session does not see a file of the index as it is there."""
-        return row.store == self._store and row.path in self._hidden
+        return (row.store, row.path) in self._hidden
 
     def read(self, row: Row) -> LiveFile | None:
         """The file of a hit, if it is one of these."""
-        draft = self._drafts.get(row.path) if row.store == self._store else None
+        draft = self._drafts.get((row.store, row.path))
         if draft is None:
             return None
-        return LiveFile(self._name, 0, draft.content.decode("utf-8", "replace"))
+        return LiveFile(self._names[row.store], draft.version, draft.content.decode("utf-8", "replace"))
 
 
 class DraftVectors:
-    """Those of what is searched now; kept for the next search, which mostly has the same drafts."""
+    """Those of what is searched now; kept for the next search, which mostly has the same drafts.
+
+    Of many, a search embeds a few. The others are found by their words until a later search has had its turn.
+    """
 
     def __init__(self) -> None:
-        self._known: dict[int, NDArray[numpy.float32]] = {}
+        self._known: dict[int, Vector] = {}
 
-    def prepare(self, texts: Iterable[str], embedder: Embedder) -> None:
-        """Raises `NoMeaning`."""
+    def prepare(self, texts: Iterable[str], embedder: Embedder, indexed: "VectorFile") -> None:
+        """Look up what was `indexed` once, and embed some of the rest. Raises `NoMeaning`."""
         wanted = {vector_key(text): text for text in texts}
-        missing = {key: text for key, text in wanted.items() if key not in self._known}
+        missing = [key for key in wanted if key not in self._known]
         self._known = {key: vector for key, vector in self._known.items() if key in wanted}
-        if missing:
-            self._known |= zip(missing, embedder.passages(list(missing.values())), strict=True)
+        self._known |= indexed.vectors(missing)
+        some = [key for key in missing if key not in self._known][:_AT_ONCE]
+        if some:
+            self._known |= zip(some, embedder.passages([wanted[key] for key in some]), strict=True)
 
-    def of(self, key: int) -> "NDArray[numpy.float32]":
-        return self._known[key]
+    def of(self, key: int) -> "Vector | None":
+        return self._known.get(key)
 
 
 def _new(each: tuple[Hit, float], seen: set[File]) -> Iterator[tuple[Hit, float]]:

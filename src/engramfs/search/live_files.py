@@ -9,15 +9,15 @@ import msgspec
 
 from engramfs.errors import Corrupt, NotFound
 from engramfs.history import catalog
-from engramfs.history.tree import HeadTree, Tree, VersionTree, resolve
+from engramfs.history.tree import HeadTree, Tree, VersionTree, changed_last, resolve
 from engramfs.model.entry import Entry, Kind
 from engramfs.model.names import raw
 from engramfs.model.store import Store
 from engramfs.search.document import read_document
 from engramfs.search.keyword_schema import Row
 from engramfs.search.query import Place
-from engramfs.storage import blobs, keys
-from engramfs.storage.protocol import Reader, Table
+from engramfs.storage import blobs
+from engramfs.storage.protocol import Reader
 
 
 class LiveFile(msgspec.Struct, frozen=True):
@@ -56,7 +56,8 @@ class LiveFiles:
         store = self._store(row.store)
         if store is None or not self._is_seen(store, row):
             return None
-        entry = self._entry(HeadTree(self._reader, store), row)
+        head = HeadTree(self._reader, store)
+        entry = self._entry(head, row)
         if entry is None:
             return None
         try:
@@ -64,7 +65,7 @@ class LiveFiles:
         except Corrupt:
             return None  # it cannot be shown; `engramfs verify` reports it
         text = content.decode("utf-8", "replace")
-        return LiveFile(store.name, self._version(store, row.path), text)
+        return LiveFile(store.name, changed_last(self._reader, store, head, row.path), text)
 
     def _store(self, identifier: int) -> Store | None:
         """The store, if it is one with a name: neither deleted nor a fork."""
@@ -93,16 +94,6 @@ class LiveFiles:
         entry = resolve(tree, row.path)
         is_same = entry is not None and entry.kind is Kind.FILE and entry.digest == row.digest
         return entry if is_same else None
-
-    def _version(self, store: Store, path: bytes) -> int:
-        """The number of the version that changed the file at `path` last."""
-        above, _, name = path.rpartition(b"/")
-        parent = resolve(HeadTree(self._reader, store), above)
-        if parent is None:
-            return 0
-        newest = keys.history(store.id, parent.node, name, (1 << 64) - 1)
-        row = self._reader.at_or_before(Table.HISTORY, newest)
-        return keys.read_u64(row[0][-8:]) if row is not None and row[0][:-8] == newest[:-8] else 0
 
 
 def _covers(inside: bytes, path: bytes) -> bool:

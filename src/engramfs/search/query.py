@@ -22,11 +22,15 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """A file as one session sees it, and no head has it."""
+    """A file as one session sees it, and no head has it.
+
+    It is that of `version`, to which the session is pinned or which is older; 0: it waits for approval.
+    """
 
     path: bytes
     entry: Entry
     content: bytes
+    version: int = 0
 
 
 class Drafts(msgspec.Struct, frozen=True):
@@ -55,7 +59,7 @@ class Query(msgspec.Struct, frozen=True):
     session: str | None = None
     since: int | None = None
     until: int | None = None
-    drafts: Drafts | None = None  # are found too
+    drafts: tuple[Drafts, ...] = ()  # are found too; of each store once
     patience: float = 5.0  # seconds to bring the index up to date; what is left is not found yet
 
 
@@ -70,7 +74,7 @@ class Found(msgspec.Struct, frozen=True):
     snippet: str
     score: float  # of the fused ranking; of `similar`, likeness from 0 to 1
     matched: tuple[Match, ...]
-    version: int  # that changed the file last
+    version: int  # that changed the file last; 0 for what waits for approval
     digest: str  # of its content, SHA-256 in hexadecimal
     created: int  # nanoseconds since 1970
     updated: int

@@ -194,7 +194,7 @@ class Search:
         asked = self._embedder.question(text)
         near: Near = by_meaning(present.keywords, present.vectors, asked, wanted, depth)
         if drafts is not None:
-            self._draft_vectors.prepare(drafts.texts(), self._embedder)
+            self._draft_vectors.prepare(drafts.texts(), self._embedder, present.vectors)
             near = drafts.among_meanings(near, asked, self._draft_vectors)
         least = self._embedder.least
         return {(hit.row.store, hit.row.path): hit for hit, cosine in near if cosine >= least}
@@ -232,11 +232,9 @@ def _weighted(ranking: Ranking) -> list[tuple[File, float]]:
 
 
 def _drafts(reader: Reader, query: Query, wanted: Filter) -> SearchedDrafts | None:
-    drafts = query.drafts
-    if drafts is None or not (drafts.files or drafts.hidden):
-        return None
-    store = catalog.find(reader, drafts.store)
-    return SearchedDrafts(drafts, store.id, wanted) if store is not None else None
+    known = {each: catalog.find(reader, each.store) for each in query.drafts if each.files or each.hidden}
+    found = {store.id: each for each, store in known.items() if store is not None}
+    return SearchedDrafts(found, wanted) if found else None
 
 
 def _filter(query: Query, files: LiveFiles) -> Filter:

@@ -94,6 +94,13 @@ class VectorFile:
         found: NDArray[numpy.int64] = numpy.where(self._sorted[at] == wanted, self._order[at], -1)
         return found
 
+    def vectors(self, keys: Sequence[int]) -> dict[int, Vectors]:
+        """The vector of each key that has one, copied."""
+        rows = self.rows(keys)
+        return {
+            key: self._records["vector"][row].copy() for key, row in zip(keys, rows, strict=True) if row >= 0
+        }
+
     def likeness(self, query: Vectors, rows: NDArray[numpy.int64]) -> Vectors:
         """The cosine of `query` and each of these records."""
         vectors = self._records["vector"]

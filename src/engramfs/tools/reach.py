@@ -34,18 +34,18 @@ class Reach:
     @contextmanager
     def tree(self, attachment: Attachment, *, sealed: bool = True) -> "Iterator[tuple[Reader, int, Tree]]":
         """The store of an attachment as the session sees it: at its pin, or with its own pending changes."""
-        version = shown_version(attachment)
+        version = attachment.shown_version
         with self.client.tree(attachment.store, version, fork=attachment.fork, sealed=sealed) as found:
             yield found
 
     def files(self, attachment: Attachment) -> list[File]:
         """Every file that it shows, by its path in the store."""
-        version = shown_version(attachment)
+        version = attachment.shown_version
         return self.client.files(attachment.store, version, attachment.inside, fork=attachment.fork)
 
     def read(self, attachment: Attachment, path: str) -> FileContent:
         """A file by its path in the store. Raises as `Client.read`."""
-        version = shown_version(attachment)
+        version = attachment.shown_version
         return self.client.read(attachment.store, path, version, fork=attachment.fork)
 
     def write(
@@ -119,8 +119,3 @@ def short_name(attachment: Attachment) -> str:
         if attachment.path.startswith(prefix):
             return attachment.path.removeprefix(prefix)
     return attachment.path.strip("/")
-
-
-def shown_version(attachment: Attachment) -> int | None:
-    """The version that the session sees; None is the head."""
-    return None if attachment.live else attachment.version

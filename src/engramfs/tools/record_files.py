@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterator
 
+from engramfs.client.drafts import pending_drafts
 from engramfs.errors import NotFound, UsageError
-from engramfs.history.fork_tree import ForkTree
 from engramfs.history.tree import Tree, resolve, walk
 from engramfs.model.entry import Entry, Kind
 from engramfs.model.names import printable
 from engramfs.model.record import DIRECTORY, Record, parse
-from engramfs.search import Draft, Drafts
+from engramfs.search import Drafts
 from engramfs.storage import blobs
 from engramfs.storage.protocol import Reader
 from engramfs.tools.reach import Reach
@@ -61,33 +61,8 @@ class RecordFiles:
 
     def waiting(self) -> Drafts:
         """The records that the session wrote and that wait for approval; nothing where it need not ask."""
-        if not self.attachment.fork:
-            return Drafts(self.store)
-        files: list[Draft] = []
-        hidden: set[bytes] = set()
-        with self._reach.tree(self.attachment, sealed=False) as (reader, _, tree):
-            assert isinstance(tree, ForkTree)
-            for path, now in _changed(tree):
-                before = resolve(tree.base, path)
-                if before is not None and now is not None and before.digest == now.digest:
-                    continue
-                hidden.update([path] if before is not None else [])
-                if now is not None and now.kind is Kind.FILE and path.endswith(b".md"):
-                    files.append(Draft(path, now, blobs.read(reader, now.digest, now.size)))
-        return Drafts(self.store, tuple(files), frozenset(hidden))
-
-
-def _changed(tree: ForkTree) -> Iterator[tuple[bytes, Entry | None]]:
-    """The paths of records of which the fork says what they stand for; None for what it removed."""
-    records = resolve(tree, DIRECTORY.encode())
-    for category, entry in _directories(tree):
-        assert records is not None
-        above = DIRECTORY.encode() + b"/" + category + b"/"
-        names = {name for name, _ in tree.own_children(entry.node)}
-        if tree.is_own(records.node, category):  # made, or moved with all that is in it
-            names.update(name for name, _ in tree.children(entry.node))
-        for name in names:
-            yield above + name, tree.lookup(entry.node, name)
+        with self._reach.client.reading(sealed=False) as reader:
+            return pending_drafts(reader, self.attachment, DIRECTORY)
 
 
 def _directories(tree: Tree) -> list[tuple[bytes, Entry]]:

@@ -76,15 +76,14 @@ class RecordSearch:
             session=asked.sessionId,
             since=parse_time(asked.startTime) if asked.startTime else None,
             until=parse_time(asked.endTime) if asked.endTime else None,
-            drafts=waiting,
+            drafts=(waiting,),
         )
-        drafts = {printable(draft.path) for draft in waiting.files}
         found = []
         for hit in search.find(query):
             record = files.at(hit.path)
             if record is not None:
                 how = {"score": round(hit.score, 4), "matched": list(hit.matched), "snippet": hit.snippet}
-                found.append(described(record) | how | ({"pending": True} if hit.path in drafts else {}))
+                found.append(described(record) | how | ({} if hit.version else {"pending": True}))
         return {"records": found} | self._notice(search)
 
     def _notice(self, search: "Search") -> dict[str, str]:

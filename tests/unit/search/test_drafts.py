@@ -25,7 +25,7 @@ def notes(book: Book) -> Book:
 
 def test_it_stands_where_its_share_of_the_question_puts_it(notes: Book, search: Search) -> None:
     drafts = Drafts(notes.store.name, (draft("a.md", b"The port"), draft("b.md", b"billing port 8443 new")))
-    found = search.find(Query("billing port 8443 new", drafts=drafts))
+    found = search.find(Query("billing port 8443 new", drafts=(drafts,)))
     assert paths(found) == ["b.md", "port.md", "a.md"]
     assert (found[0].snippet, found[0].version) == ("billing port 8443 new", 0)
     assert paths(search.find(Query("billing port 8443 new"))) == ["port.md"], "it is in no index"
@@ -35,7 +35,7 @@ def test_by_meaning_too(notes: Book, open_search: Opened) -> None:
     search = open_search(EmbedderSettings())
     drafts = Drafts(notes.store.name, (draft("tea.md", b"She drinks oolong in the morning."),))
     for _ in range(2):
-        found = search.find(Query("她早上喝什么", limit=1, drafts=drafts))
+        found = search.find(Query("她早上喝什么", limit=1, drafts=(drafts,)))
         assert (paths(found), found[0].matched) == (["tea.md"], ("semantic",))
 
 
@@ -47,11 +47,11 @@ def test_what_the_session_changed_is_found_as_it_sees_it_and_what_it_removed_not
         (draft("port.md", b"The billing service listens on port 9000."),),
         frozenset([b"port.md", b"pet.md"]),
     )
-    assert [one.snippet for one in search.find(Query("billing port", drafts=drafts))] == [
+    assert [one.snippet for one in search.find(Query("billing port", drafts=(drafts,)))] == [
         "The billing service listens on port 9000."
     ]
-    assert search.find(Query("8443", drafts=drafts)) == []
-    assert search.find(Query("cat", drafts=drafts)) == []
+    assert search.find(Query("8443", drafts=(drafts,))) == []
+    assert search.find(Query("cat", drafts=(drafts,))) == []
 
 
 def test_filters_and_pages_hold_for_it(notes: Book, search: Search) -> None:
@@ -59,7 +59,7 @@ def test_filters_and_pages_hold_for_it(notes: Book, search: Search) -> None:
     drafts = Drafts(notes.store.name, (tea, draft("tea.md", b"tea")))
 
     def find(**how: object) -> list[str]:
-        return paths(search.find(Query("tea", drafts=drafts, **how)))  # type: ignore[arg-type]
+        return paths(search.find(Query("tea", drafts=(drafts,), **how)))  # type: ignore[arg-type]
 
     assert find(category="taste") == find(session="abc") == find(under="records") == ["records/taste/1.md"]
     assert find(category="other") == find(agent="other") == find(until=4) == []
