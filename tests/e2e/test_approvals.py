@@ -256,22 +256,33 @@ def test_what_was_rejected_can_be_redacted(desk: Desk) -> None:
     check_gone(daemon)
 
 
-def test_everywhere_is_in_what_was_rejected_too(desk: Desk) -> None:
+def test_everywhere_is_in_what_waits_too_which_waits_on_without_it(desk: Desk) -> None:
     daemon, asking, writing = desk.daemon, desk.asking, desk.writing
     writing.write("new", b"the password is hunter2\n")
-    asking.write("copied", b"the password is hunter2\n")
     daemon.barrier()
     writing.write("new", b"clean\n")
     daemon.barrier()
     written = next(one["number"] for one in daemon.log(STORE) if one["changes"][0]["path"] == "new")
-    command = ["redact", STORE, str(written), "new", "--everywhere", "--reason", "a secret"]
-    waits = daemon.command(*command)
-    assert (waits.code, "pending 1 of" in waits.err) == (5, True)
-    daemon.ok("pending", "reject", STORE, "1", "--reason", "no")
-    document = daemon.json(*command)
+    asking.write("copied", b"the password is hunter2\n")
+    asking.write("file", b"the password is hunter2\n")
+    asking.write("innocent", b"innocent\n")
+    daemon.barrier()
+    asking.inside.call("os.mkdir", asking.path("later"))
+    assert asking.read("copied") == asking.read(".versions/pending/1/copied") == asking.read("file")
+    document = daemon.json("redact", STORE, str(written), "new", "--everywhere", "--reason", "a secret")
     assert (document["versions"], document["pending"]) == ([written, written + 1], [1])
-    with pytest.raises(OSError, match=r"."):
-        asking.read(".versions/pending/1/copied")
+    assert (document["waiting"], document["standing"]) == ([1], [])
+    assert (asking.names(), asking.read("file")) == (["file", "innocent", "later", "new", "other"], LINES)
+    assert "was redacted" in asking.read(".versions/status").decode()
+    for name in ("copied", ".versions/pending/1/copied"):
+        with pytest.raises(OSError, match=r"."):
+            asking.read(name)
+    shown = daemon.ok("pending", "show", STORE, "1")
+    assert shown.count("(redacted)") == 2
+    assert "by root, 2 changes:  a secret" in shown
+    daemon.ok("pending", "approve", STORE, "1")
+    assert (writing.names(), writing.read("file")) == (["file", "innocent", "new", "other"], LINES)
+    assert daemon.json("verify")["findings"] == []
     check_gone(daemon)
 
 

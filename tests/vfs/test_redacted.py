@@ -130,7 +130,7 @@ async def test_the_name_of_a_directory_goes_from_what_was_pending_too(machine: M
     def take_out_name() -> Removed:
         return redact_directory(machine.repository, STORE, 1, b"hunter2", PERSON, "a secret", 5)
 
-    with pytest.raises(Refused, match="decide on that first"):
+    with pytest.raises(Refused, match=f"first: engramfs pending reject {STORE} 1 --reason TEXT"):
         take_out_name()
     with machine.repository.engine.reading() as reader:
         store = catalog.named(reader, STORE)

@@ -10,10 +10,11 @@ import msgspec
 from engramfs.cli.invocation import Invocation
 from engramfs.cli.patches import documents, print_patch, print_stat
 from engramfs.cli.show import show_entry
-from engramfs.cli.versions import local_time, print_version, summary
+from engramfs.cli.versions import local_time, print_redactions, print_version, summary
 from engramfs.errors import NotFound
 from engramfs.history import catalog, log, offered, pending
 from engramfs.history.patch import content_of
+from engramfs.history.redaction_rows import redactions
 from engramfs.history.tree import version_tree
 from engramfs.model.names import printable
 
@@ -67,6 +68,7 @@ def print_one(invocation: Invocation, reader: "Reader", store: "Store", one: "Pe
     changes = log.changes(reader, one.fork, one.version)
     tree = version_tree(reader, fork, one.version) if offered.has_base(reader, store, one) else None
     print_version(output, f"{store.name} pending", version, changes, tree=tree)
+    print_redactions(output, redactions(reader, one.fork, one.version))
 
 
 def print_path(invocation: Invocation, reader: "Reader", one: "Pending", path: bytes) -> None:

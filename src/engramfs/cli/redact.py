@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 @click.argument("number", type=click.IntRange(min=1), metavar="N")
 @click.argument("path", required=False)
 @click.option("--reason", required=True, metavar="TEXT", help="Kept with who did it and when.")
-@click.option("--everywhere", is_flag=True, help="In all paths, versions and pendings of STORE.")
+@click.option(
+    "--everywhere", is_flag=True, help="In all paths, versions and pendings of STORE, decided or not."
+)
 @click.option("--recursive", is_flag=True, help="With everything that is below the directory PATH.")
 @click.option("--message", is_flag=True, help="The message of N (what was pending: its reason too), no PATH.")
 @click.option("--pending", is_flag=True, help="N is the number of what was pending, and is decided.")
@@ -55,16 +57,20 @@ def _check(name: str, path: str | None, given: dict[str, Any]) -> None:
 
 def _redact(repository: "Repository", params: dict[str, Any]) -> dict[str, Any]:
     from engramfs.daemon import redacting
+    from engramfs.daemon.redaction_answer import describe
 
     request = redacting.RedactRequest(**params)
     done = redacting.carry_out(repository, request, offline.person())
-    return redacting.describe(repository, request, done)
+    return describe(repository, request, done)
 
 
 def _print(output: Output, document: dict[str, Any]) -> None:
     numbers = [f"@{number}" for number in document["versions"]]
     numbers += [f"pending {number}" for number in document.get("pending", ())]
     output.line(("redacted", "green"), document["store"], ", ".join(numbers))
+    if waiting := document.get("waiting"):
+        named = ", ".join(f"pending {number}" for number in waiting)
+        output.line(("still waits", "yellow"), named, "without what was redacted")
     if document.get("instead"):
         output.line(("named", "green"), document["instead"], "in the place of that name")
     for place in document["standing"]:

@@ -26,7 +26,7 @@ from engramfs.daemon.git_methods import GitMethods
 from engramfs.daemon.handover import RESTART
 from engramfs.daemon.history_methods import HistoryMethods
 from engramfs.daemon.pending_methods import PendingMethods
-from engramfs.daemon.redacting import RedactionMethods
+from engramfs.daemon.redaction_methods import RedactionMethods
 from engramfs.daemon.session_methods import SessionMethods
 from engramfs.daemon.sessions import Sessions, graft_store, remove_store
 from engramfs.daemon.switching import Settled

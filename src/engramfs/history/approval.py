@@ -75,7 +75,7 @@ def approve(
     made = commit.apply(writer, planned)
     result = made.number if made is not None else catalog.head(writer, store.id).number
     decided = _decide(writer, store, offered, "approved", by, now, reason, result)
-    return Approved(decided, _settle(writer, fork, rows, offered.version), planned, made)
+    return Approved(decided, settle(writer, fork, rows, offered.version), planned, made)
 
 
 def reject(writer: Writer, store: Store, number: int, by: Author, now: int, reason: str) -> Decided:
@@ -83,7 +83,7 @@ def reject(writer: Writer, store: Store, number: int, by: Author, now: int, reas
     offered = _open(writer, store, number)
     fork = catalog.get(writer, offered.fork)
     _decide(writer, store, offered, "rejected", by, now, reason, 0)
-    names = _settle(writer, fork, rows_of(writer, fork), offered.version)
+    names = settle(writer, fork, rows_of(writer, fork), offered.version)
     return Decided(pending.get(writer, store, number), names)
 
 
@@ -165,13 +165,15 @@ def _builds_on(reader: Reader, fork: Store, rows: Rows, earlier: Pending, before
 # What the fork shows afterwards
 
 
-def _settle(writer: Writer, fork: Store, rows: dict[int, Rows], decided: int) -> list[Name]:
+def settle(
+    writer: Writer, fork: Store, rows: dict[int, Rows], decided: int, beside: Iterable[Name] = ()
+) -> list[Name]:
     """Bring `live` of a fork up to date after a decision on its version `decided`; the names of which it was.
 
-    A rejected version goes from the fork unless something that stays builds on it.
+    A rejected version goes from the fork unless something that stays builds on it. `beside` are more names.
     """
     head = catalog.head(writer, fork.id).number
-    names = set(rows.get(decided, {}))
+    names = set(rows.get(decided, {})) | set(beside)
     staying: list[int] = []  # versions whose rows still count, newest first
     for each in reversed(list(pending.of_fork(writer, fork))):
         if each.state == "rejected" and not each.until:

@@ -4,7 +4,7 @@ Functions take a transaction and hold none.
 """
 
 from engramfs.errors import NotFound, Redacted, Refused, UsageError
-from engramfs.history import catalog
+from engramfs.history import catalog, pending
 from engramfs.history.kept import is_partial, not_known
 from engramfs.history.log import changes
 from engramfs.history.redaction_target import spans
@@ -72,8 +72,8 @@ def require_past(reader: Reader, store: Store, parent: int, path: bytes) -> None
     for fork in catalog.forks(reader, store.id):
         if reader.get(Table.LIVE, keys.live(fork.id, parent, name)) is not None:
             raise Refused(
-                f"what waits for {store.name} has the name {shown} too; engramfs pending list {store.name} "
-                "shows it; decide on that first"
+                f"what waits for {store.name} has the name {shown} too; decide on that first: "
+                f"{_deciding(reader, store, fork, parent, name)}"
             )
     for span in spans(reader, store, parent, name):
         if span.entry.kind is not Kind.DIRECTORY and not span.entry.is_redacted:
@@ -81,6 +81,18 @@ def require_past(reader: Reader, store: Store, parent: int, path: bytes) -> None
                 f"{shown} was a file in {store.name}@{span.first}; redact that first: "
                 f"engramfs redact {store.name} {span.first} {shown} --reason …"
             )
+
+
+def _deciding(reader: Reader, store: Store, fork: Store, parent: int, name: bytes) -> str:
+    """The commands that reject what says what a name stands for, the newest first."""
+    numbers = [
+        one.number
+        for one in pending.of_fork(reader, fork)
+        if one.state == "open" and reader.get(Table.HISTORY, keys.history(fork.id, parent, name, one.version))
+    ]
+    reject = f"engramfs pending reject {store.name}"
+    commands = [f"{reject} {number} --reason TEXT" for number in reversed(numbers)]
+    return "; ".join(commands) or f"engramfs pending list {store.name} shows it"
 
 
 def _at_head(store: Store, path: bytes) -> Refused:

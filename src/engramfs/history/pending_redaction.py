@@ -1,7 +1,8 @@
 """Taking a content out of what was pending, once a person has decided on it.
 
-What waits is rejected first, and redacted then. What was approved is in the store below as well, and is
-redacted there by itself. While its session still sees it, because a later change builds on it, it is refused.
+What waits is rejected first, and redacted then; or it is redacted everywhere, and waits on without it. What
+was approved is in the store below as well, and is redacted there by itself. While its session still sees it,
+because a later change builds on it, it is as if it waited.
 """
 
 from functools import partial
@@ -41,8 +42,8 @@ def redact_pending(
 ) -> Removed:
     """Take what pending version `number` of the store `name` put at `path` out of it.
 
-    With `everywhere`, out of the store and of all that was ever pending for it. Raises `NotFound` for what it
-    did not write, `Refused` while it waits or is shown, and otherwise what
+    With `everywhere`, out of the store and of all that was ever pending for it, or waits. Raises `NotFound`
+    for what it did not write, `Refused` while it waits or is shown, unless `everywhere`, and otherwise what
     `engramfs.history.redaction.redact` raises.
     """
     redaction = Redaction(now, author, reason, 0)
@@ -52,6 +53,7 @@ def redact_pending(
     def body(writer: Writer) -> Removed:
         store = catalog.named(writer, name)
         fork, span = _span(writer, store, number, path)
+        _require_decided(writer, store, number, fork, span)
         return _carry_out(writer, fork, span, path, redaction)
 
     return repository.transact(body)
@@ -60,7 +62,8 @@ def redact_pending(
 def redactable(reader: Reader, store: Store, number: int, path: bytes) -> Literal["now", "waits", "lost"]:
     """Whether `redact_pending` would take it out, or has to wait for a decision, or does not find it."""
     try:
-        _span(reader, store, number, path)
+        fork, span = _span(reader, store, number, path)
+        _require_decided(reader, store, number, fork, span)
     except Refused:
         return "waits"
     except NotFound:
@@ -79,21 +82,28 @@ def _plan_everywhere(repository: Repository, name: str, number: int, path: bytes
 def _span(reader: Reader, store: Store, number: int, path: bytes) -> tuple[Store, Span]:
     offered = pending.get(reader, store, number)
     where = f"pending {number} of {store.name}"
-    if offered.state == "open":
-        raise Refused(f"{where} waits; engramfs pending reject {store.name} {number} first, then redact it")
     fork = catalog.get(reader, offered.fork)
     own = find_own(reader, fork, offered, path)
     parent, entry = own or find(version_tree(reader, fork, offered.version), where, path)
     last = path.rpartition(b"/")[2]
     if reader.get(Table.HISTORY, keys.history(fork.id, parent, last, offered.version)) is None:
         raise NotFound(f"{where} did not write {printable(path)}; redact the version that did")
-    live = reader.get(Table.LIVE, keys.live(fork.id, parent, last))
-    if live and decode_entry(live).holds(entry):
-        raise Refused(
-            f"{where} is still shown to its session, since a later change builds on it; decide on that"
-        )
     head = catalog.head(reader, fork.id).number
     return fork, Span(parent, last, offered.version, head, entry, (offered.version,))
+
+
+def _require_decided(reader: Reader, store: Store, number: int, fork: Store, span: Span) -> None:
+    where = f"pending {number} of {store.name}"
+    or_else = "or redact it with --everywhere, and it waits on without that"
+    if pending.get(reader, store, number).state == "open":
+        reject = f"engramfs pending reject {store.name} {number} --reason TEXT"
+        raise Refused(f"{where} waits; {reject} first, {or_else}")
+    live = reader.get(Table.LIVE, keys.live(fork.id, span.parent, span.name))
+    if live and decode_entry(live).holds(span.entry):
+        raise Refused(
+            f"{where} is still shown to its session, since a later change builds on it; decide on that, "
+            f"{or_else}"
+        )
 
 
 def _carry_out(writer: Writer, fork: Store, span: Span, path: bytes, redaction: Redaction) -> Removed:

@@ -1,25 +1,23 @@
 """Where else a content is: in other paths and versions of a store, and in what was ever pending for it.
 
-What waits for a decision, or is shown to its session still, is as good as the head: it stands against a
-redaction, which would otherwise leave the content where it matters most.
+What waits for a decision, or is shown to its session still, loses it too, and waits on without it: see
+`engramfs.history.waiting_redaction`.
 """
 
 from collections.abc import Iterator
 
 import msgspec
 
-from engramfs.errors import Refused
-from engramfs.history import catalog, pending
+from engramfs.history import catalog
 from engramfs.history.change_edits import Edit
 from engramfs.history.occurrences import occurrences
 from engramfs.history.redaction_plan import Part, Plan, require_past
 from engramfs.history.redaction_target import spans
 from engramfs.history.repository import Repository
-from engramfs.history.tree import decode_entry
 from engramfs.model.entry import Entry
 from engramfs.model.store import Store
 from engramfs.storage import keys
-from engramfs.storage.protocol import Reader, Table
+from engramfs.storage.protocol import Table
 
 _AT_ONCE = 2000  # rows in one read transaction
 
@@ -36,13 +34,6 @@ def plan(
     parts = [_part(repository, each, content) for each in (store, *forks)]
     with repository.engine.reading() as reader:
         require_past(reader, store, parts[0].spans)
-        waiting = [number for part in parts[1:] for number in _waiting(reader, part, content)]
-    if waiting:
-        numbers = ", ".join(str(number) for number in sorted(set(waiting)))
-        raise Refused(
-            f"pending {numbers} of {store.name} holds it too, and waits or is shown to its session still; "
-            f"decide on that first (engramfs pending reject {store.name} N), then redact"
-        )
     first = msgspec.structs.replace(parts[0], further=edits)
     return Plan(content, (first, *(_ended(part) for part in parts[1:])), everywhere=True)
 
@@ -54,17 +45,6 @@ def _part(repository: Repository, store: Store, content: Entry) -> Part:
         found = [one for place in places for one in spans(reader, store, *place) if one.entry.holds(content)]
     mentions = set(_mentions(repository, store.id, content.digest)) if content.digest else set()
     return Part(store, head, tuple(found), mentions=tuple(sorted(mentions)))
-
-
-def _waiting(reader: Reader, part: Part, content: Entry) -> Iterator[int]:
-    """The numbers of what waits, or is shown still, with the content."""
-    for span in part.spans:
-        live = reader.get(Table.LIVE, keys.live(part.store.id, span.parent, span.name))
-        is_shown = bool(live) and live is not None and decode_entry(live).holds(content)
-        for number in span.rows:
-            offered = pending.of_version(reader, part.store, number)
-            if offered is not None and (is_shown or offered.state == "open" or pending.is_kept(offered)):
-                yield offered.number
 
 
 def _ended(part: Part) -> Part:

@@ -14,6 +14,7 @@ from engramfs.history.redaction_rows import Removed, add_redaction, encode, forg
 from engramfs.history.redaction_target import Span
 from engramfs.history.residue import leave_residue
 from engramfs.history.tree import decode_entry, path_to, version_tree
+from engramfs.history.waiting_redaction import take_out_rows
 from engramfs.model.entry import Entry
 from engramfs.model.names import printable
 from engramfs.model.redaction import Redaction
@@ -46,6 +47,11 @@ class Part(msgspec.Struct, frozen=True):
                 count += lost
                 done = msgspec.structs.replace(redaction, changes=lost, remaining=remaining)
                 add_redaction(writer, self.store.id, number, done)
+        back = take_out_rows(writer, self.store, self.spans) if self.store.base else []
+        self._redact_rows(writer)
+        return Removed(self.store.id, content, self.spans, tuple(versions), count, given_back=tuple(back))
+
+    def _redact_rows(self, writer: Writer) -> None:
         for span in self.spans:
             for number in span.rows:
                 key = keys.history(self.store.id, span.parent, span.name, number)
@@ -54,7 +60,6 @@ class Part(msgspec.Struct, frozen=True):
                     writer.put(Table.HISTORY, key, encode(decode_entry(value).redacted()))
         for parent, name in {(span.parent, span.name) for span in self.spans}:
             forget_name(writer, self.store.id, parent, name)
-        return Removed(self.store.id, content, self.spans, tuple(versions), count)
 
     def _edits(self, reader: Reader) -> dict[int, list[Edit]]:
         """What is to be done to the changes of each version at the ends of the spans."""
@@ -83,13 +88,19 @@ class Plan(msgspec.Struct, frozen=True):
 
     def carry_out(self, writer: Writer, redaction: Redaction) -> Removed | None:
         """None when a head has moved."""
-        if any(part.has_moved(writer) for part in self.parts):
+        if any(part.has_moved(writer) for part in self.parts) or self._has_new_fork(writer):
             return None
         leave_residue(writer)
         gone = self.content.digest if self.everywhere else b""
         first, *beside = (part.carry_out(writer, self.content, redaction, gone) for part in self.parts)
         lost = tuple(removed for removed in beside if removed.versions)
         return msgspec.structs.replace(first, beside=lost)
+
+    def _has_new_fork(self, reader: Reader) -> bool:
+        known = {part.store.id for part in self.parts}
+        return self.everywhere and any(
+            fork.id not in known for fork in catalog.forks(reader, self.parts[0].store.id)
+        )
 
 
 def require_past(reader: Reader, store: Store, spans: Iterable[Span]) -> None:

@@ -26,6 +26,9 @@ class Removed(msgspec.Struct, frozen=True):
     changes: int  # that lost path and content
     instead: bytes = b""  # the name that stands in the place of a directory's
     beside: tuple["Removed", ...] = ()  # out of forks, which hold what was pending
+    given_back: tuple[
+        tuple[int, bytes], ...
+    ] = ()  # names of which a fork does not say any more what they are
 
 
 def redactions(reader: Reader, store: int, number: int) -> list[Redaction]:

@@ -5,15 +5,15 @@ import hashlib
 import pytest
 
 from engramfs.errors import Refused, UsageError
-from engramfs.history import log
+from engramfs.history import catalog, log, pending
 from engramfs.history.pending_redaction import redact_pending
 from engramfs.history.redaction import redact
-from engramfs.history.redaction_rows import Removed
+from engramfs.history.redaction_rows import Removed, redactions
 from engramfs.history.verify import verify
 from engramfs.model.author import Author
 
 from .conftest import Book
-from .forked import Fork
+from .forked import Fork, content
 from .test_redaction import rows_that_hold
 
 PERSON = Author("person", actor="root")
@@ -43,15 +43,69 @@ def leaked(book: Book) -> tuple[Book, Fork, Fork]:
     return book, one, other
 
 
-def test_what_waits_stands_against_it_and_nothing_is_done(leaked: tuple[Book, Fork, Fork]) -> None:
+def test_what_waits_loses_it_and_waits_on_without_it(leaked: tuple[Book, Fork, Fork]) -> None:
+    book, one, other = leaked
+    book.write(mine=b"of the store")
+    expected = {"a": b"clean", "copy": b"clean", "mine": b"of the store"}
+    done = take_out(book, 1, b"a")
+    assert rows_that_hold(book, DIGEST) == []
+    assert [removed.versions for removed in done.beside] == [(1, 2), (1, 2)]
+    assert done.beside[1].given_back == ((1, b"b"), (1, b"theirs"))
+    assert one.tree() == {**expected, "mine": b"clean"}
+    assert other.tree() == {**expected, "b": b"b"}
+    assert told(book, other) == [["created b", "redacted"], ["redacted"]]
+    with book.repository.engine.reading() as reader:
+        assert [one.reason for one in redactions(reader, other.store.id, 2)] == ["a reason"]
+    other.approve(3)
+    other.approve(4)  # of which nothing is left
+    assert content(book) == {**expected, "b": b"b"}
+
+
+def test_what_is_shown_though_it_was_rejected_is_shown_no_more(leaked: tuple[Book, Fork, Fork]) -> None:
     book, one, _ = leaked
+    one.write(mine=SECRET)
+    one.reject(2)  # a later change builds on it, so its session sees that it was there
+    assert one.tree()["mine"] == SECRET
+    take_out(book, 1, b"a")
+    assert "mine" not in one.tree()
+    with book.repository.engine.reading() as reader:
+        assert [pending.is_kept(each) for each in pending.of_fork(reader, one.store)] == [False] * 3
+
+
+def test_what_was_renamed_while_it_waited_is_not_deleted_by_an_approval(book: Book) -> None:
+    book.write(a=b"clean")
+    fork = Fork(book)
+    fork.write(a=SECRET)
+    fork.rename("a", "b")
+    take_out(book, 2, b"b", is_pending=True)
+    assert rows_that_hold(book, DIGEST) == []
+    assert fork.tree() == {"a": b"clean"}
+    assert told(book, fork) == [["redacted"], ["redacted"]]
+    fork.approve(1)
+    fork.approve(2)
+    assert content(book) == {"a": b"clean"}
+
+
+def test_without_everywhere_what_waits_is_rejected_first(leaked: tuple[Book, Fork, Fork]) -> None:
+    book, _, _ = leaked
     before = rows_that_hold(book, DIGEST)
-    with pytest.raises(Refused, match=r"pending 1, 3, 4 of .* holds it too, and waits .* pending reject"):
-        take_out(book, 1, b"a")
-    one.reject(1)  # a later change builds on it, so its session sees that it was there
-    with pytest.raises(Refused, match=r"pending 1, 3, 4 of"):
-        take_out(book, 1, b"a")
+    with pytest.raises(
+        Refused, match=r"pending reject .* 3 --reason TEXT first, or redact it with --everywhere"
+    ):
+        redact_pending(book.repository, book.store.name, 3, b"theirs", PERSON, "a reason", 5)
     assert rows_that_hold(book, DIGEST) == before
+
+
+def told(book: Book, fork: Fork) -> list[list[str]]:
+    """What the changes of each version of a fork say."""
+    with book.repository.engine.reading() as reader:
+        return [
+            sorted(
+                "redacted" if one.is_redacted else f"{one.op.label} {one.path.decode()}"
+                for one in log.changes(reader, fork.store.id, number)
+            )
+            for number in range(1, catalog.head(reader, fork.store.id).number + 1)
+        ]
 
 
 @pytest.mark.parametrize("begin", ["version", "pending"])
