@@ -106,6 +106,10 @@ def test_commits_are_imported_while_a_daemon_serves_the_store(place: Place) -> N
     place.daemon.ok("import", "--git", str(directory), place.store, "--over")
     assert place.read("file") == b"3"
     assert [version["author"]["actor"] for version in place.log()][:3] == ["Ann"] * 3
+    said = place.daemon.ok("show", f"{place.store}@1").splitlines()
+    start = next(number for number, line in enumerate(said) if line.startswith("source "))
+    assert said[start].endswith("as the repository says it")
+    assert said[start + 1].strip().startswith("Git-Commit: ")
 
 
 def test_what_was_redacted_is_not_in_a_new_repository_and_an_old_one_says_that_it_is(place: Place) -> None:

@@ -90,7 +90,9 @@ def print_version(
     output.line("came by", version.via, (_VIA.get(version.via, ""), "bright_black"))
     output.line("time   ", local_time(version.time))
     _print_field(output, "message", text_of(version).strip("\n").split("\n"))
-    _print_field(output, "source ", [f"{name}: {value}" for name, value in source_of(version).items()])
+    if source := source_of(version):
+        output.line("source ", ("as the repository says it", "bright_black"))
+        _print_field(output, "       ", [f"{name}: {value}" for name, value in source.items()])
     if flags := flags_of(version):
         output.line("flags  ", (flags, "red"))
     if version.number < oldest:

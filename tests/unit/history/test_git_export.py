@@ -10,6 +10,7 @@ import pytest
 from engramfs.errors import Conflict, NotFound, Unavailable, UsageError
 from engramfs.history.commit import RowChange
 from engramfs.history.git import message, paths
+from engramfs.history.git.authors import signature_of
 from engramfs.history.git.exporting import GitExported, export
 from engramfs.model.author import SYSTEM, Author
 from engramfs.model.entry import Entry, Kind
@@ -90,7 +91,14 @@ def test_every_version_becomes_a_commit_with_its_tree_author_and_time(exported: 
     )
     trailers = exported.git("show", "-s", "--format=%(trailers:only)", first).decode().strip().splitlines()
     assert trailers[:2] == ["Engramfs-Store: memory/digest/state", "Engramfs-Version: 1"]
-    assert trailers[3:5] == ["Engramfs-Via: fs", "Engramfs-Session: s1"]
+    assert trailers[3:] == [
+        "Engramfs-Via: fs",
+        "Engramfs-Author: agent",
+        "Engramfs-Agent: digest",
+        "Engramfs-Actor: alice",
+        "Engramfs-Session: s1",
+        "Engramfs-Summary: created d, created d/e, created d/e/f and 1 more",
+    ]
 
 
 def test_a_working_tree_shows_the_head_and_is_clean(exported: Exported) -> None:
@@ -377,4 +385,4 @@ def test_a_message_cannot_pose_as_ours(exported: Exported) -> None:
 )
 def test_authors_are_people_to_git(exported: Exported, author: Author, expected: str) -> None:
     version = msgspec.structs.replace(exported.book.write(a=b"1"), author=author, time=1_700_000_000 * SECOND)
-    assert message.signature(version).line() == expected.encode() + b" 1700000000 +0000"
+    assert signature_of(version).line() == expected.encode() + b" 1700000000 +0000"

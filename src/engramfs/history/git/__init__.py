@@ -3,7 +3,8 @@
 program        running git
 paths          how git writes paths, and which it refuses to hold
 signature      who made a commit, and when
-message        a version as a commit's author and message; what a message says of its version
+authors        who made a version, as the author of a commit, and back
+message        a version as a commit's message; what a message says of its version
 edits          what a version changes, in terms of git's trees
 fast_import    the stream that makes commits
 destination    the repository that is written to

@@ -18,6 +18,7 @@ from engramfs.errors import Corrupt
 from engramfs.history import catalog, log
 from engramfs.history.exporting import read_parts
 from engramfs.history.git import edits, message
+from engramfs.history.git.authors import signature_of
 from engramfs.history.git.destination import STAGED, Destination
 from engramfs.history.git.edits import Edits
 from engramfs.history.git.fast_import import FastImport
@@ -211,7 +212,7 @@ class _Export:
 
 def _signatures(version: Version) -> tuple[Signature, Signature]:
     """The author and the committer of a version's commit: of one that was a commit, those that are known."""
-    own = message.signature(version)
+    own = signature_of(version)
     original = original_of(version)
     if original is None:
         return own, own

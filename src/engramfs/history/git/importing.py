@@ -18,9 +18,10 @@ import msgspec
 from engramfs.errors import Conflict, FileTooLarge, QuotaExceeded, Unavailable, UsageError
 from engramfs.history import catalog, log
 from engramfs.history.commit import Commit
+from engramfs.history.git.authors import author_of
 from engramfs.history.git.commit_tree import CommitTree
 from engramfs.history.git.fast_export import GitCommit, Written, commits
-from engramfs.history.git.message import parse
+from engramfs.history.git.message import Exported, parse
 from engramfs.history.git.original import lines_of
 from engramfs.history.git.paths import is_left_out
 from engramfs.history.graft import graft
@@ -35,7 +36,6 @@ from engramfs.model.entry import Entry, Kind
 from engramfs.model.names import MAX_PART, MAX_PATH, printable
 from engramfs.model.quantities import format_size
 from engramfs.model.store import Store
-from engramfs.model.visible import visible
 from engramfs.storage import blobs, keys
 from engramfs.storage.protocol import Reader
 
@@ -204,9 +204,9 @@ class GitImport:
                 )
         except QuotaExceeded as error:
             raise QuotaExceeded(f"commit {commit.id[:10]}: {error.message}") from error
-        name = (commit.author.name or commit.author.mail).decode("utf-8", "replace").strip() or "unknown"
-        author = Author("person", actor=visible(name))
-        return grafted.commit(store, author, "import", now, _message(commit, self._who))
+        exported = parse(commit.message)
+        author = author_of(commit, exported.lines if exported is not None else [])
+        return grafted.commit(store, author, "import", now, _message(commit, exported, self._who))
 
     def nodes_needed(self) -> int:
         """How many new nodes the version of the last commit may have."""
@@ -239,10 +239,9 @@ def _spool_changed() -> Conflict:
     return Conflict("a file changed while it was stored; try again")
 
 
-def _message(commit: GitCommit, who: str) -> str:
+def _message(commit: GitCommit, exported: Exported | None, who: str) -> str:
     """Its message, and where it came from; of a commit that a store wrote, what the version's message was."""
     lines = [*lines_of(commit), (IMPORTED_BY, who)]
-    exported = parse(commit.message)
     if exported is not None:
         return with_source(exported.text, [*exported.lines, *lines])
     return with_source(commit.message.decode("utf-8", "replace").strip(), lines)

@@ -1,4 +1,4 @@
-"""A version as a commit's author and message, and what the message of such a commit says of its version.
+"""A version as a commit's message, and what the message of such a commit says of its version.
 
     created notes.md, modified a/b
 
@@ -6,6 +6,9 @@
     Engramfs-Version: 12
     Engramfs-Digest: 5c2f…
     Engramfs-Via: fs
+    Engramfs-Author: agent
+    Engramfs-Agent: digest
+    Engramfs-Actor: alice
     Engramfs-Session: 9f3ab001
 
 The last paragraph is ours, whatever an agent wrote above it, so it is the one that is read back. What is
@@ -19,7 +22,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from engramfs.history.git.signature import Signature
+from engramfs.history.git.authors import lines_about
 from engramfs.history.imported import OURS, source_of, text_of
 from engramfs.model.names import printable
 from engramfs.model.redaction import Redaction
@@ -29,9 +32,7 @@ from engramfs.model.version import Change, Version
 from engramfs.model.visible import visible
 
 _NAMED = 3  # changes in a summary
-_SECOND = 10**9
 _SUMMARY = 120  # characters
-_NOT_IN_IDENTITY = re.compile(r"[<>\x00-\x1f\x7f]")
 _TRAILER = re.compile(r"(Engramfs-[A-Za-z-]+|Git-[A-Za-z-]+|Imported-By): (.*)")
 
 
@@ -48,16 +49,6 @@ class Exported(msgspec.Struct, frozen=True):
     redactions: int
     text: str
     lines: list[tuple[str, str]]
-
-
-def signature(version: Version) -> Signature:
-    """`digest for alice <digest+alice@engramfs>`; a tenant's actors are at `<tenant>.engramfs`."""
-    author = version.author
-    who = [part for part in (author.agent, author.actor) if part] or [author.label()]
-    host = f"{author.tenant}.engramfs" if author.tenant else "engramfs"
-    name = _NOT_IN_IDENTITY.sub("?", author.label())
-    mail = _NOT_IN_IDENTITY.sub("?", f"{'+'.join(who)}@{host}".replace(" ", "."))
-    return Signature(_bytes(name), _bytes(mail), max(version.time // _SECOND, 0))
 
 
 def compose(
@@ -81,7 +72,7 @@ def compose(
         ("Version", str(version.number)),
         ("Digest", version.digest.hex()),
         ("Via", version.via),
-        ("Session", version.author.session or ""),
+        *lines_about(version.author),
         ("Flags", ", ".join(version.flags)),
         ("Overwrites", ", ".join(map(str, version.overwrites))),
         ("Missing", f"versions {missing[0]} to {missing[1]}, which retention removed" if missing else ""),
