@@ -3,6 +3,7 @@
 Of modes it keeps what git keeps, and directories come and go with what is in them.
 """
 
+import hashlib
 from collections.abc import Iterator
 
 from engramfs.history.diff import Difference
@@ -25,10 +26,17 @@ def git_patch(difference: Difference, old: bytes | None, new: bytes | None) -> I
     if before is None and after is None:
         return
     lines = [*_modes(before, after), *_renaming(path, source), *unified(old, new, path, source)]
+    if lines and before is not None and before.kind is Kind.SYMLINK and after is not None:
+        # It says what is changed; without it `patch` takes a symlink for a file, and refuses.
+        lines.insert(0, f"index {_git_id(old or b'')}..{_git_id(new or b'')} {mode(after).decode()}")
     if lines:
         old_name, new_name = _one_word(b"a/" + (path if source is None else source)), _one_word(b"b/" + path)
         yield f"diff --git {old_name} {new_name}"
         yield from lines
+
+
+def _git_id(content: bytes) -> str:
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
 def _is_in_two_steps(before: Entry, after: Entry, source: bytes | None) -> bool:

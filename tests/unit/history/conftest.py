@@ -144,11 +144,12 @@ class Book:
         return self.commit(*rows, changes=[change(ChangeKind.CREATED, target.encode(), entry)], contents={})
 
     def symlink(self, path: str, target: str) -> Version:
-        """A symbolic link at the root."""
-        node, now = self.head().next_node, self.clock + SECOND
+        """A symbolic link at the root, or another target for one."""
+        old, now = self.tree().get(path.encode()), self.clock + SECOND
+        node = old.node if old is not None else self.head().next_node
         size, aim = len(target), target.encode()
         entry = Entry(node, Kind.SYMLINK, 0o777, size, now, now, target=aim, origin=node)
-        made = [change(ChangeKind.CREATED, path.encode(), entry)]
+        made = [change(ChangeKind.MODIFIED if old else ChangeKind.CREATED, path.encode(), entry)]
         return self.commit(RowChange(ROOT_NODE, path.encode(), entry), changes=made, contents={})
 
     def tree(self, number: int | None = None) -> dict[bytes, Entry]:

@@ -135,3 +135,10 @@ def test_a_renamed_directory_takes_its_files_along(book: Book, tmp_path: Path) -
     assert patch_between(book, 1, 2).count(b"rename from") == 2
     for tool in TOOLS:
         check(book, 1, 2, tmp_path, tool)
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool[0])
+def test_a_symlink_may_lead_elsewhere(book: Book, tmp_path: Path, tool: list[str]) -> None:
+    book.symlink("link", "old target")
+    book.symlink("link", "new")
+    check(book, 1, 2, tmp_path, tool)
