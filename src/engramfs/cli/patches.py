@@ -54,10 +54,20 @@ def _patch(difference: "Difference", contents: Contents) -> Iterator[str]:
 
     try:
         old, new = _read(difference, contents)
-    except Redacted as error:
-        yield error.message
+    except Redacted:
+        yield _redacted(difference)
         return
     yield from git_patch(difference, old, new)
+
+
+def _redacted(difference: "Difference") -> str:
+    """Which side of a difference has no content any more."""
+    old, new = difference.old, difference.new
+    if old is not None and old.is_redacted and new is not None and not new.is_redacted:
+        return "the content from before was redacted"
+    if old is not None and not old.is_redacted:
+        return "the new content was redacted"
+    return "the content was redacted"
 
 
 def _read(difference: "Difference", contents: Contents) -> tuple[bytes | None, bytes | None]:

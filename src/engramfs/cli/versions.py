@@ -144,7 +144,7 @@ def print_redactions(output: Output, redactions: "Iterable[Redaction]") -> None:
     """Who took something out of a version, when and why."""
     for redaction in redactions:
         count = f"{redaction.changes:,} change{'' if redaction.changes == 1 else 's'}"
-        count = "its message" if redaction.header else count
+        count = "its message" if redaction.header else count if redaction.changes else "what was there before"
         output.line(
             ("redacted", "red"),
             f"{local_time(redaction.time)} by {redaction.author.label()}, {count}:",
