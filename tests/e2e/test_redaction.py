@@ -82,7 +82,14 @@ def test_no_summary_or_patch_names_the_path_that_a_change_lost(place: Place) -> 
     [difference] = version["differences"]
     assert (difference["path"], difference["new"]["path"]) == ("", "")
     assert (difference["redacted"], difference["binary"]) == (True, False)
-    assert "modified file hunter2-notes | redacted" in place.daemon.ok("show", f"{place.store}@2", "--stat")
+    second = f"{place.store}@2"
+    assert "modified file hunter2-notes | redacted" in place.daemon.ok("show", second, "--stat")
+    shown = place.daemon.ok("show", second, "-p")
+    assert "modified file hunter2-notes\nthe content from before was redacted" in shown
+    assert "by root, what was there before:  a secret" in shown
+    refused = place.daemon.command("revert", place.store, "2")
+    assert (refused.code, "what hunter2-notes held before version 2" in refused.err) == (3, True)
+    assert place.read("hunter2-notes") == b"clean\n"
 
 
 def test_messages_that_name_the_path_are_said(place: Place) -> None:

@@ -6,6 +6,7 @@ Everything that makes a version, whether a sealed batch, an import or a restore,
 
 import msgspec
 
+from engramfs.errors import Redacted
 from engramfs.history import catalog, hygiene
 from engramfs.model.author import Author
 from engramfs.model.entry import Entry
@@ -55,8 +56,10 @@ def apply(writer: Writer, commit: Commit, *, tombstones: bool = False) -> Versio
     What looks like a secret in what it writes makes the version one with the flag `secret`.
     With `tombstones`, `live` says of a name that it is gone: in a fork, where the base may have it.
     A version is never earlier than the one before it, so a time finds a version by binary search: while a
-    clock that was set back catches up, versions have equal times.
+    clock that was set back catches up, versions have equal times. Raises `Redacted` for what has no content.
     """
+    if any(row.entry is not None and row.entry.is_redacted for row in commit.rows):
+        raise Redacted("what was redacted has no content, so no version can bring it; nothing was done")
     head = catalog.head(writer, commit.store)
     for digest, content in commit.contents.items():
         blobs.put_bytes(writer, digest, content)

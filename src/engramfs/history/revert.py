@@ -17,7 +17,7 @@ from engramfs.history.imported import text_of
 from engramfs.history.kept import require_predecessor
 from engramfs.history.later_names import is_same_thing, later_names
 from engramfs.history.three_way import ThreeWay, path_in
-from engramfs.history.tree import VersionTree, places, resolve
+from engramfs.history.tree import HasNodes, VersionTree, places, resolve
 from engramfs.model.author import Author
 from engramfs.model.entry import Entry, Kind
 from engramfs.model.names import printable
@@ -41,7 +41,7 @@ def plan(reader: Reader, store: Store, number: int, author: Author, now: int) ->
     """
     version = log.version(reader, store, number)
     changes = list(log.changes(reader, store.id, number))
-    if any(change.is_redacted for change in changes):
+    if any(change.is_redacted or change.from_path == b"" for change in changes):
         raise Redacted(
             f"version {number} of {store.name} was redacted, so what it did is not known any more; "
             f"engramfs restore brings back an older one"
@@ -66,6 +66,7 @@ class _Revert:
     def commit(self, changes: list[Change]) -> Commit:
         found = dict.fromkeys(name for change in changes for name in self._names(change))
         names = [name for name in found if self._differs(name)]
+        self._require_unredacted(names)
         moved = self._moved(names)
         refused = [there for name in names if (there := self._undo(name, moved)) is not None]
         refused = refused or self._head.after.problems()
@@ -93,6 +94,18 @@ class _Revert:
     def _differs(self, name: Name) -> bool:
         before, left = self._before.lookup(*name), self._left.lookup(*name)
         return before is not left if before is None or left is None else not left.looks_like(before)
+
+    def _require_unredacted(self, names: list[Name]) -> None:
+        """Raise `Redacted` when what would come back has no content any more."""
+        entries = [(name, self._before.lookup(*name)) for name in names]
+        gone = [name for name, entry in entries if entry is not None and entry.is_redacted]
+        if gone:
+            shown = self._shown(gone, self._left, self._before)
+            store = self._store.name
+            raise Redacted(
+                f"what {shown} held before version {self._number} of {store} was redacted, so that version "
+                f"cannot be undone; nothing was done; engramfs restore {store}@N PATH brings one file back"
+            )
 
     def _moved(self, names: list[Name]) -> dict[Name, Name]:
         """Where the version took something to → where it took it from."""
@@ -179,14 +192,16 @@ class _Revert:
         return others[0][2] if is_one_of_them else replace(entry, node=self._head.new_node())
 
     def _conflict(self, names: list[Name]) -> Conflict:
-        paths = (path_in(self._head.head, self._left, name) for name in names[:_NAMED])
-        shown = ", ".join(printable(path) or "the root" for path in paths)
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        store = self._store.name
+        shown, store = self._shown(names, self._head.head, self._left), self._store.name
         return Conflict(
-            f"version {self._number} of {store} cannot be undone, {shown}{more} changed since; nothing was "
+            f"version {self._number} of {store} cannot be undone, {shown} changed since; nothing was "
             f"done; engramfs diff {store}@{self._number} shows what changed"
         )
+
+    def _shown(self, names: list[Name], after: HasNodes, before: HasNodes) -> str:
+        paths = (path_in(after, before, name) for name in names[:_NAMED])
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        return ", ".join(printable(path) or "the root" for path in paths) + more
 
 
 def _nodes_differ(before: Entry | None, left: Entry | None) -> bool:

@@ -6,9 +6,10 @@ import re
 
 import pytest
 
-from engramfs.errors import Conflict, NotFound
+from engramfs.errors import Conflict, NotFound, Redacted
 from engramfs.history import commit, log, revert
 from engramfs.history.commit import RowChange
+from engramfs.history.redaction import redact
 from engramfs.history.verify import verify
 from engramfs.model.author import Author
 from engramfs.model.entry import ROOT_NODE, Entry, Kind
@@ -345,3 +346,31 @@ def change_something(book: Book, rng: random.Random, number: int) -> None:
 
 def _looks(tree: dict[bytes, Entry]) -> dict[bytes, tuple[Kind, int, bytes]]:
     return {path: (entry.kind, entry.mode, entry.digest) for path, entry in tree.items()}
+
+
+@pytest.mark.parametrize("head", [b"clean", b"clean\nmore\n"], ids=["as it left it", "changed since"])
+def test_what_would_bring_back_a_redacted_content_is_refused_and_named(book: Book, head: bytes) -> None:
+    book.write(a=b"secret", b=b"1")
+    book.write(a=b"clean", b=b"2")
+    book.write(a=head, c=b"3")
+    redact(book.repository, book.store.name, 1, b"a", ROOT, "a reason", 5)
+    before = book.tree()
+    with pytest.raises(Redacted, match="what a held before version 2"):
+        undo(book, 2)
+    assert book.tree() == before
+
+
+def test_a_rename_from_a_redacted_name_is_not_undone_by_removing_the_file(book: Book) -> None:
+    book.write(secret=b"1")
+    book.rename("secret", "b")
+    redact(book.repository, book.store.name, 1, b"secret", ROOT, "a reason", 5)
+    with pytest.raises(Redacted, match=r"version 2 of .* was redacted"):
+        undo(book, 2)
+    assert contents(book) == {"b": b"1"}
+
+
+def test_no_version_brings_what_has_no_content(book: Book) -> None:
+    book.write(a=b"1")
+    gone = book.tree()[b"a"].redacted()
+    with pytest.raises(Redacted, match="no version can bring it"):
+        book.commit(RowChange(ROOT_NODE, b"a", gone), changes=[], contents={})
