@@ -1,11 +1,15 @@
 """A secret that an agent wrote through a mount is taken out: of the history, and of what the kernel keeps."""
 
 import errno
+import json
 import os
 from pathlib import Path
 
 import pytest
 
+from engramfs.vfs.failures import REDACTED
+
+from ..harness.command import Command
 from ..harness.daemon import Place
 
 SECRET = b"the password is hunter2\n"
@@ -229,3 +233,15 @@ def test_with_everything_below_it_and_the_message_nothing_is_left(place: Place) 
         for name in names
         if b"staple9" in Path(above, name).read_bytes()
     ] == []
+
+
+def test_without_a_daemon_what_the_last_one_said_of_it_goes_too(handbook: Command) -> None:
+    failures = handbook.directory / "run/failures"
+    failures.parent.mkdir(mode=0o700)
+    said = [[1, "contexts/handbook", "old/a was closed"], [2, "contexts/handbook", "notes.md was closed"]]
+    failures.write_text("".join(f"{json.dumps(line)}\n" for line in said))
+    handbook.ok("redact", "contexts/handbook", "1", "old/a", "--reason", "a secret", "--json")
+    assert [json.loads(line)[2] for line in failures.read_text().splitlines()] == [
+        REDACTED,
+        "notes.md was closed",
+    ]

@@ -1,5 +1,6 @@
 """`engramfs redact STORE N PATH`: a content is taken out of the history."""
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +13,7 @@ from engramfs.cli.output import Output
 from engramfs.errors import UsageError
 
 if TYPE_CHECKING:
+    from engramfs.daemon.paths import Locations
     from engramfs.history.repository import Repository
 
 
@@ -40,7 +42,7 @@ def command(invocation: Invocation, /, name: str, path: str | None, **given: Any
         invocation,
         "engramfs redact",
         lambda: invocation.client.call("redact", **params),
-        lambda repository: _redact(repository, params),
+        lambda repository: _redact(repository, params, invocation.locations),
     )
     if invocation.json:
         invocation.output.document(document)
@@ -55,12 +57,17 @@ def _check(name: str, path: str | None, given: dict[str, Any]) -> None:
         raise UsageError("--recursive is about a directory of a version; leave out --message and --pending")
 
 
-def _redact(repository: "Repository", params: dict[str, Any]) -> dict[str, Any]:
+def _redact(repository: "Repository", params: dict[str, Any], locations: "Locations") -> dict[str, Any]:
+    """As the daemon does it; what the last one left in the run directory names it no more either."""
     from engramfs.daemon import redacting
     from engramfs.daemon.redaction_answer import describe
+    from engramfs.vfs.failures import Failures
 
     request = redacting.RedactRequest(**params)
     done = redacting.carry_out(repository, request, offline.person())
+    if os.path.exists(locations.failures):
+        store, paths = redacting.paths_gone(repository, request, done)
+        Failures(locations.failures, keep=True).redact(store.name, paths)
     return describe(repository, request, done)
 
 

@@ -28,6 +28,11 @@ class Locations:
         """What a daemon that `engramfs up` started says."""
         return os.path.join(self.run, "daemon.log")
 
+    @property
+    def failures(self) -> str:
+        """What went wrong lately: a worker writes it for the next."""
+        return os.path.join(self.run, "failures")
+
     def options(self) -> list[str]:
         """The command-line options that make another process use the same places."""
         named = ["--config", self.config] if self.config_required else []

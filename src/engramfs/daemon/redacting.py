@@ -6,16 +6,19 @@ from collections.abc import Iterator
 import msgspec
 
 from engramfs.errors import UsageError
+from engramfs.history import catalog
 from engramfs.history.directory_redaction import redact_directory
 from engramfs.history.directory_target import is_directory
 from engramfs.history.message_redaction import RedactedMessages, redact_message
 from engramfs.history.pending_redaction import redact_pending
 from engramfs.history.recursive_redaction import redact_recursively
+from engramfs.history.redacted_names import redacted_names
 from engramfs.history.redaction import redact
 from engramfs.history.redaction_rows import Removed
 from engramfs.history.repository import Repository
 from engramfs.model.author import Author
-from engramfs.model.names import raw
+from engramfs.model.names import printable, raw
+from engramfs.model.store import Store
 
 
 class RedactRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,3 +63,11 @@ def carry_out(repository: Repository, request: RedactRequest, author: Author) ->
     if request.recursive:
         return Done(tuple(redact_recursively(*about, path, *why)))
     return Done((redact_directory(*about, path, *why),))
+
+
+def paths_gone(repository: Repository, request: RedactRequest, done: Done) -> tuple[Store, set[str]]:
+    """The store, and the paths that nobody is to read any more."""
+    with repository.engine.reading() as reader:
+        store = catalog.named(reader, request.store)
+        names = redacted_names(reader, store, raw(request.path).strip(b"/"), done.removed)
+    return store, {printable(name) for name in names}

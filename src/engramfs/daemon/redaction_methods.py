@@ -9,16 +9,13 @@ import trio
 
 from engramfs.daemon.committing import author_of
 from engramfs.daemon.control import Handler, Peer
-from engramfs.daemon.redacting import Done, RedactRequest, carry_out
+from engramfs.daemon.redacting import RedactRequest, carry_out, paths_gone
 from engramfs.daemon.redaction_answer import describe
 from engramfs.daemon.request import taking
 from engramfs.daemon.switching import Settled
 from engramfs.history import catalog
-from engramfs.history.redacted_names import redacted_names
 from engramfs.history.redaction_rows import Removed
 from engramfs.history.repository import Repository
-from engramfs.model.names import printable, raw
-from engramfs.model.store import Store
 from engramfs.vfs.filesystem import Filesystem
 from engramfs.vfs.fork import Fork
 from engramfs.vfs.redacted import drop_redacted, say_no_more
@@ -49,7 +46,8 @@ class RedactionMethods:
                 done = await trio.to_thread.run_sync(do)
                 for one in done.parts():
                     self._show(one)
-        say_no_more(self._filesystem, *await trio.to_thread.run_sync(_gone, self._repository, request, done))
+        gone = await trio.to_thread.run_sync(paths_gone, self._repository, request, done)
+        say_no_more(self._filesystem, *gone)
         await self._settled()
         return await trio.to_thread.run_sync(describe, self._repository, request, done)
 
@@ -67,11 +65,3 @@ class RedactionMethods:
             fork.settle(removed.given_back)
             fork.recent.add(_LOST)
         drop_redacted(self._filesystem, removed)
-
-
-def _gone(repository: Repository, request: RedactRequest, done: Done) -> tuple[Store, set[str]]:
-    """The store, and the paths that nobody is to read any more."""
-    with repository.engine.reading() as reader:
-        store = catalog.named(reader, request.store)
-        names = redacted_names(reader, store, raw(request.path).strip(b"/"), done.removed)
-    return store, {printable(name) for name in names}
