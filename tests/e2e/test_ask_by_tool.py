@@ -62,12 +62,17 @@ def test_a_call_waits_says_its_number_and_becomes_a_version_when_it_is_approved(
     place.write("d/a.md", b"three\n", "ab")
     assert place.read("d/a.md") == b"one\ntwo\nthree\n"
 
-    daemon.ok("pending", "approve", store, "1")
+    assert [each["number"] for each in asking.pending(store)] == [1, 2, 3]
+    assert asking.approve(store, 1, "well done")["state"] == "approved"
     daemon.ok("pending", "approve", store, "2")
     assert [file.path for file in asking.files(store)] == ["b.md", "d/a.md"]
     assert asking.read(store, "d/a.md").content == b"one\ntwo\n"
     assert place.read("d/a.md") == b"one\ntwo\nthree\n"
     assert {each["author"]["session"] for each in daemon.log(store)} == {place.session}
+    assert asking.reject(store, 3, "not this")["reason"] == "not this"
+    assert asking.pending(store) == []
+    assert [each["state"] for each in asking.pending(store, decided=True)] == ["approved"] * 2 + ["rejected"]
+    assert place.read("d/a.md") == b"one\ntwo\n"
 
 
 def test_every_mode_waits_over_what_the_store_has(daemon: Daemon, asking: engramfs.Client) -> None:

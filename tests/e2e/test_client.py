@@ -11,6 +11,7 @@ import pytest
 import engramfs
 from engramfs.errors import Busy, Conflict, NotFound, ReadOnly, Stale, Unanswered
 from engramfs.history.repository import Repository
+from engramfs.history.selection import Selection
 from engramfs.history.verify import verify
 from engramfs.model.file_edit import Append, Create, Overwrite
 from engramfs.storage.lock import StoreLock
@@ -76,6 +77,48 @@ def test_without_a_daemon_the_same_is_refused(alone: Client) -> None:
     lock = StoreLock(alone.state.locations.state, "another")
     with contextlib.closing(lock), pytest.raises(Busy, match="another"):
         session.edit("memories/alice", [Create("b", "1")])
+
+
+def undo(client: Client, store: str) -> None:
+    """Looks at the versions of a store that has none yet, and undoes some: all by typed methods."""
+    session = client.open_session(actor="undoer", attach=[f"{store}=/mnt/memory/notes:read_write"])
+    for edit in (Create("a.md", "one\n"), Overwrite("a.md", "two\n"), Create("b.md", "b")):
+        session.edit(store, [edit])
+    assert [(one.path, one.old is None) for one in client.diff(store)] == [(b"b.md", True)]
+    (one,) = client.diff(store, 1, path="a.md")
+    assert one.old is not None
+    assert one.new is not None
+    assert (one.path, one.new.size) == (b"a.md", 4)
+    assert client.diff(store, 3, 3) == []
+    written = [claim for claim in client.claims(session.id) if claim.store == store]
+    assert [(each.change.path, each.version, each.stands) for each in written] == [
+        (b"a.md", 2, True),
+        (b"b.md", 3, True),
+    ]
+    reverted = client.revert(store, 2)
+    assert reverted is not None
+    assert (reverted["number"], client.read(store, "a.md").content) == (4, b"one\n")
+    restored = client.restore(store, 2, b"a.md")
+    assert restored is not None
+    assert (restored["via"], restored["author"]["kind"]) == ("restore", "person")
+    assert client.restore(store, 5) is None, "nothing changed"
+    assert [each["number"] for each in client.log(store, wanted=Selection(by="person"))] == [5, 4]
+    assert client.log(store, "b.md") == client.log(store)[2:3]
+    assert client.pending(store, decided=True) == []
+    with pytest.raises(NotFound):
+        client.approve(store, 1)
+    session.close()
+
+
+def test_without_a_daemon_versions_are_looked_at_and_undone(alone: Client) -> None:
+    alone.open_session()
+    undo(alone, "memory/default/state")
+
+
+def test_beside_a_daemon_the_same(session: Session, beside: Client) -> None:
+    store = f"contexts/undone-{session.actor}"
+    session.daemon.ok("store", "create", store)
+    undo(beside, store)
 
 
 def test_beside_a_daemon_it_reads_what_the_mount_wrote_and_writes_what_the_mount_shows(

@@ -13,8 +13,8 @@ from engramfs.errors import EngramError, UsageError
 from engramfs.model.names import check_store_name, raw
 
 if TYPE_CHECKING:
-    from engramfs.history.repository import Repository
     from engramfs.model.reference import Reference
+    from engramfs.storage.protocol import Reader
 
 
 def complete_stores(context: click.Context, _argument: click.Parameter, prefix: str) -> list[str]:
@@ -30,13 +30,12 @@ def complete_stores(context: click.Context, _argument: click.Parameter, prefix: 
         return []
 
 
-def refer(repository: "Repository", text: str) -> "Reference":
+def refer(reader: "Reader", text: str) -> "Reference":
     """What `text` refers to, given the stores there are. Raises `UsageError` and `InvalidName`."""
     from engramfs.history import catalog
     from engramfs.model.reference import parse_reference
 
-    with repository.engine.reading() as reader:
-        return parse_reference(text, lambda name: catalog.find(reader, name) is not None)
+    return parse_reference(text, lambda name: catalog.find(reader, name) is not None)
 
 
 def with_path(reference: "Reference", path: str | None) -> "Reference":

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from engramfs.cli import offline
 from engramfs.cli.arguments import refer, reference_argument, with_path
 from engramfs.cli.columns import cells, padded
 from engramfs.cli.command import Command
@@ -31,11 +30,11 @@ def command(invocation: Invocation, reference: str, path: str | None, no_pager: 
     from engramfs.history import catalog
     from engramfs.history.blame import blame
 
-    with offline.reading(invocation) as repository, paged(invocation, unless=no_pager):
-        wanted = with_path(refer(repository, reference), path)
-        if not wanted.path:
-            raise UsageError(f"which file of {wanted.store}? write engramfs blame {wanted.store} PATH")
-        with repository.engine.reading() as reader:
+    with invocation.opened() as client, paged(invocation, unless=no_pager):
+        with client.reading() as reader:
+            wanted = with_path(refer(reader, reference), path)
+            if not wanted.path:
+                raise UsageError(f"which file of {wanted.store}? write engramfs blame {wanted.store} PATH")
             store = catalog.named(reader, wanted.store)
             newest = catalog.head(reader, store.id).number
             number = newest if wanted.version is None else wanted.version

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from engramfs.cli import offline
 from engramfs.cli.arguments import parse_since
 from engramfs.cli.command import Command
 from engramfs.cli.invocation import Invocation, pass_invocation
@@ -29,13 +28,10 @@ def command(invocation: Invocation, session: str, since: str) -> None:
     A caller checks with it what an agent says that it remembers. `stands` is whether the head still has it;
     what waits for approval, or was rejected, is no memory yet.
     """
-    from engramfs.history.claims import claims
-
-    earliest = parse_since(since)
-    with offline.reading(invocation) as repository, repository.engine.reading() as reader:
-        found = list(claims(reader, session, earliest))
-    if not found:
-        _require_known(invocation, session)
+    with invocation.opened() as client:
+        found = client.claims(session, parse_since(since))
+        if not found:
+            client.session(session)  # a mistyped id must not look like a session that wrote nothing
     if invocation.json:
         invocation.output.document([_document(claim) for claim in found])
     elif found:
@@ -43,14 +39,6 @@ def command(invocation: Invocation, session: str, since: str) -> None:
         invocation.output.table(headers, [_row(claim) for claim in found], right="SIZE")
     else:
         invocation.output.note(f"session {session} wrote nothing since {since}")
-
-
-def _require_known(invocation: Invocation, session: str) -> None:
-    """A mistyped id must not look like a session that wrote nothing. Raises `NotFound`."""
-    from engramfs.client import Client
-
-    with Client(invocation.state, invocation.run, invocation.config) as client:
-        client.session(session)
 
 
 def _document(claim: "Claim") -> dict[str, Any]:

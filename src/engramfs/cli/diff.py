@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from engramfs.cli import offline
 from engramfs.cli.arguments import complete_stores, must_be_directory, refer, reference_argument, with_path
 from engramfs.cli.command import Command
 from engramfs.cli.invocation import Invocation, pass_invocation
@@ -18,7 +17,6 @@ from engramfs.model.names import printable, raw
 
 if TYPE_CHECKING:
     from engramfs.history.diff import Difference
-    from engramfs.history.repository import Repository
     from engramfs.model.reference import Reference
     from engramfs.model.store import Store
     from engramfs.storage.protocol import Reader
@@ -54,27 +52,25 @@ def command(
     With DIR, the head or STORE@A against a directory on disk: what an import of it would change. An argument
     that is . or .. or begins with / or ./ or ../ is taken for one, and no path in a store looks like that.
     """
-    with offline.reading(invocation) as repository, paged(invocation, unless=no_pager):
-        sides = _sides(repository, reference, second, path, directory)
-        with repository.engine.reading() as reader:
-            found, contents = _differences(reader, sides)
-            if invocation.json:
-                invocation.output.document(documents(found, contents, stat=stat))
-            elif stat:
-                print_stat(invocation.output, found, contents)
-            else:
-                print_patch(invocation.output, found, contents)
+    with invocation.opened() as client, paged(invocation, unless=no_pager), client.reading() as reader:
+        found, contents = _differences(reader, _sides(reader, reference, second, path, directory))
+        if invocation.json:
+            invocation.output.document(documents(found, contents, stat=stat))
+        elif stat:
+            print_stat(invocation.output, found, contents)
+        else:
+            print_patch(invocation.output, found, contents)
 
 
 def _sides(
-    repository: "Repository", first: str, second: str | None, path: str | None, directory: str | None
+    reader: "Reader", first: str, second: str | None, path: str | None, directory: str | None
 ) -> _Sides:
     """What the arguments mean; the second may be the other version, a directory, or the path."""
-    old, new = refer(repository, first), None
+    old, new = refer(reader, first), None
     if second is not None and directory is None and _is_directory(second):
         directory, second = second, None
     if second is not None and (second == old.store or second.startswith((f"{old.store}@", f"{old.store}:"))):
-        new, second = refer(repository, second), None
+        new, second = refer(reader, second), None
     if second is not None and path is not None:
         otherwise = _or_directory(second) or f"write {old.store}@N"
         raise UsageError(f"{second} is no version of {old.store}; {otherwise}")

@@ -47,12 +47,12 @@ def _export_tree(invocation: Invocation, reference: str, directory: str) -> None
     from engramfs.history import catalog, exporting
 
     with offline.reading(invocation) as repository:
-        wanted = refer(repository, reference)
-        if wanted.path:
-            raise UsageError(
-                f"export writes whole trees; engramfs show {reference} prints {printable(wanted.path)}"
-            )
         with repository.engine.reading() as reader:
+            wanted = refer(reader, reference)
+            if wanted.path:
+                raise UsageError(
+                    f"export writes whole trees; engramfs show {reference} prints {printable(wanted.path)}"
+                )
             store = catalog.named(reader, wanted.store)
             newest = catalog.head(reader, store.id).number
         number = newest if wanted.version is None else wanted.version
@@ -76,10 +76,12 @@ def _export_history(invocation: Invocation, reference: str, directory: str, bare
     from engramfs.history.git import exporting
 
     with offline.reading(invocation) as repository:
-        wanted = refer(repository, reference)
-        if wanted.version is not None or wanted.path:
-            raise UsageError(f"export --git writes the whole history; name the store alone: {wanted.store}")
         with repository.engine.reading() as reader:
+            wanted = refer(reader, reference)
+            if wanted.version is not None or wanted.path:
+                raise UsageError(
+                    f"export --git writes the whole history; name the store alone: {wanted.store}"
+                )
             store = catalog.named(reader, wanted.store)
         with invocation.output.progress(f"exporting {store.name}") as progress:
             exported = exporting.export(

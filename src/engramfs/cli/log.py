@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from engramfs.cli import offline
 from engramfs.cli.arguments import parse_since, refer, reference_argument, with_path
 from engramfs.cli.command import Command
 from engramfs.cli.invocation import Invocation, pass_invocation
@@ -77,10 +76,10 @@ def _show(invocation: Invocation, reference: str, path: str | None, asked: _Aske
     from engramfs.cli.version_printing import VersionPrinter
     from engramfs.history import catalog, hygiene
 
-    with offline.reading(invocation) as repository, paged(invocation, unless=asked.no_pager or asked.watch):
-        wanted = with_path(refer(repository, reference), path)
-        selection = _selection(asked, wanted)
-        with repository.engine.reading() as reader:
+    with invocation.opened() as client, paged(invocation, unless=asked.no_pager or asked.watch):
+        with client.reading() as reader:
+            wanted = with_path(refer(reader, reference), path)
+            selection = _selection(asked, wanted)
             store = catalog.named(reader, wanted.store)
             head = catalog.head(reader, store.id)
             printer = VersionPrinter(
@@ -96,21 +95,21 @@ def _show(invocation: Invocation, reference: str, path: str | None, asked: _Aske
                 _print(reader, printer, islice(found, asked.limit))
         if asked.watch:
             from engramfs.cli.watching import watch
+            from engramfs.client.reading_engine import ReadingEngine
 
             _check_watchable(wanted, selection)
-            watch(repository.engine, store, selection, head.number, asked.limit, printer)
+            watch(ReadingEngine(client), store, selection, head.number, asked.limit, printer)
 
 
 def _show_pending(invocation: Invocation, reference: str, path: str | None, asked: _Asked) -> None:
     from engramfs.cli import log_pending
 
     given = {"--follow": asked.follow, "--stat": asked.stat, "-p": asked.patch, "--watch": asked.watch}
-    with offline.reading(invocation) as repository, paged(invocation, unless=asked.no_pager):
-        wanted = with_path(refer(repository, reference), path)
+    unless = asked.no_pager
+    with invocation.opened() as client, paged(invocation, unless=unless), client.reading() as reader:
+        wanted = with_path(refer(reader, reference), path)
         log_pending.check(wanted, given)
-        selection = _selection(asked, wanted)
-        with repository.engine.reading() as reader:
-            log_pending.print_selected(invocation, reader, wanted, selection, asked.limit)
+        log_pending.print_selected(invocation, reader, wanted, _selection(asked, wanted), asked.limit)
 
 
 def _selection(asked: _Asked, wanted: "Reference") -> "Selection":

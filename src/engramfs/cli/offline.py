@@ -1,7 +1,6 @@
 """The log, opened by a command, as `engramfs.client.state` has it. Notes for a person go to stderr."""
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
@@ -47,16 +46,9 @@ def _state(invocation: Invocation) -> "State":
 
 def person() -> "Author":
     """Who runs this command, as the author of a version."""
-    import pwd
+    from engramfs.client.person import person
 
-    from engramfs.model.author import Author
-
-    uid = os.getuid()
-    try:
-        name = pwd.getpwuid(uid).pw_name
-    except KeyError:
-        name = str(uid)
-    return Author("person", actor=name)
+    return person()
 
 
 def seal_journal(invocation: Invocation, repository: "Repository") -> None:

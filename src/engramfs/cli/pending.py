@@ -1,11 +1,10 @@
 """`engramfs pending …`: what waits for a person, and the decisions on it."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from engramfs.cli import offline
-from engramfs.cli.arguments import now, store_argument
+from engramfs.cli.arguments import store_argument
 from engramfs.cli.command import LazyGroup
 from engramfs.cli.invocation import Invocation, pass_invocation
 from engramfs.cli.pager import no_pager, paged
@@ -13,15 +12,10 @@ from engramfs.errors import NotFound, UsageError
 from engramfs.model.names import raw
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from engramfs.history.approval import Decided
-    from engramfs.history.repository import Repository
+    from engramfs.client import Client
     from engramfs.model.pending import Pending
     from engramfs.model.store import Store
-    from engramfs.storage.protocol import Reader, Writer
-
-Document = dict[str, Any]
+    from engramfs.storage.protocol import Reader
 
 
 @click.group("pending", cls=LazyGroup, short_help="What waits for approval: list, show, approve, reject.")
@@ -44,7 +38,7 @@ def list_pending(invocation: Invocation, /, name: str, every: bool) -> None:
     """List what is open for STORE, oldest first."""
     from engramfs.cli.pending_printing import print_list
 
-    with offline.reading(invocation) as repository, repository.engine.reading() as reader:
+    with invocation.opened() as client, client.reading() as reader:
         print_list(invocation, reader, _named(reader, name), every=every)
 
 
@@ -57,7 +51,7 @@ def show(invocation: Invocation, /, name: str, number: int | None, path: str | N
     """Show a pending version of STORE and its changes; with PATH the file or directory as it would be."""
     from engramfs.cli.pending_printing import print_one, print_path
 
-    with offline.reading(invocation) as repository, repository.engine.reading() as reader:
+    with invocation.opened() as client, client.reading() as reader:
         store, pending = _find(reader, name, number)
         if path is None:
             print_one(invocation, reader, store, pending)
@@ -79,9 +73,9 @@ def diff(
     from engramfs.cli.pending_printing import print_differences
 
     with (
-        offline.reading(invocation) as repository,
+        invocation.opened() as client,
         paged(invocation, unless=no_pager),
-        repository.engine.reading() as reader,
+        client.reading() as reader,
     ):
         _, pending = _find(reader, name, number)
         print_differences(invocation, reader, pending, raw(path or "").strip(b"/"), stat=stat)
@@ -98,14 +92,11 @@ def approve(invocation: Invocation, /, name: str, number: int | None, reason: st
 
     Refused (exit code 4), naming the paths, when one of them is not what it was when the change was made.
     """
-    from engramfs.history import approval
-
-    def alone(writer: "Writer", store: "Store", pending: int) -> "Decided":
-        who = offline.person()
-        return approval.approve(writer, store, pending, who, now(), reason, merge=merge)
-
-    document = _decide(invocation, "approve", name, number, {"reason": reason, "merge": merge}, alone)
-    if not invocation.json:
+    with invocation.opened() as client:
+        document = client.approve(name, _number(client, name, number), reason, merge=merge)
+    if invocation.json:
+        invocation.output.document(document)
+    else:
         became = f"{name}@{document['result']}"
         invocation.output.line(("approved", "green"), f"pending {document['number']} is {became}")
 
@@ -117,58 +108,25 @@ def approve(invocation: Invocation, /, name: str, number: int | None, reason: st
 @pass_invocation
 def reject(invocation: Invocation, /, name: str, number: int | None, reason: str) -> None:
     """Let a pending version be. It stays readable, and the session that made it does not see it any more."""
-    from engramfs.history import approval
-
-    def alone(writer: "Writer", store: "Store", pending: int) -> "Decided":
-        return approval.reject(writer, store, pending, offline.person(), now(), reason)
-
-    document = _decide(invocation, "reject", name, number, {"reason": reason}, alone)
-    if not invocation.json:
+    with invocation.opened() as client:
+        document = client.reject(name, _number(client, name, number), reason)
+    if invocation.json:
+        invocation.output.document(document)
+    else:
         stays = "; its session sees it until what builds on it is decided" if document["kept"] else ""
         invocation.output.line(("rejected", "red"), f"pending {document['number']} of {name}{stays}")
 
 
-def _decide(
-    invocation: Invocation,
-    what: str,
-    name: str,
-    number: int | None,
-    given: Document,
-    alone: "Callable[[Writer, Store, int], Decided]",
-) -> Document:
-    """Let the daemon do it, or do it under the store lock; the pending version afterwards."""
-    with offline.reading(invocation) as repository, repository.engine.reading() as reader:
-        chosen = _find(reader, name, number)[1].number
-
-    def by_hand(repository: "Repository") -> Document:
-        def body(writer: "Writer") -> Document:
-            store = _named(writer, name)
-            alone(writer, store, chosen)
-            return _describe(writer, *_find(writer, name, chosen))
-
-        return repository.transact(body)
-
-    document: Document = offline.write(
-        invocation,
-        f"engramfs pending {what}",
-        lambda: invocation.client.call(f"pending.{what}", store=name, number=chosen, **given),
-        by_hand,
-    )
-    if invocation.json:
-        invocation.output.document(document)
-    return document
+def _number(client: "Client", name: str, number: int | None) -> int:
+    """That of the pending version that is meant."""
+    with client.reading() as reader:
+        return _find(reader, name, number)[1].number
 
 
 def _named(reader: "Reader", name: str) -> "Store":
     from engramfs.history import catalog
 
     return catalog.named(reader, name)
-
-
-def _describe(reader: "Reader", store: "Store", pending: "Pending") -> Document:
-    from engramfs.history.pending import describe
-
-    return describe(reader, store, pending)
 
 
 def _find(reader: "Reader", name: str, number: int | None) -> "tuple[Store, Pending]":

@@ -15,15 +15,11 @@ def command(invocation: Invocation, identifier: str, no_tools: bool) -> None:
 
     What should be shortened is said on stderr. With --json, `text` and `warnings`.
     """
-    from engramfs.client import Client
     from engramfs.tools.offered import Offered
     from engramfs.tools.prompt import prompt
 
     output = invocation.output
-    note = output.note
-    with Client(
-        invocation.state, invocation.run, invocation.config, note=lambda what: note(f"engramfs: {what}")
-    ) as client:
+    with invocation.opened() as client:
         offered = Offered(client.session(identifier))
         tools = [] if no_tools else [tool.name for tool in offered.tools()]
         told = prompt(offered.reach, tools)

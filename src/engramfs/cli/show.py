@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from engramfs.cli import offline
 from engramfs.cli.arguments import refer, reference_argument
 from engramfs.cli.command import Command
 from engramfs.cli.entries import describe
@@ -36,14 +35,13 @@ def command(invocation: Invocation, reference: str, stat: bool, patch: bool, no_
     """
     from engramfs.history import catalog
 
-    with offline.reading(invocation) as repository, paged(invocation, unless=no_pager):
-        wanted = refer(repository, reference)
-        with repository.engine.reading() as reader:
-            store = catalog.named(reader, wanted.store)
-            if wanted.path is None:
-                _show_version(invocation, reader, store, wanted.version, stat=stat, patch=patch)
-            else:
-                _show_path(invocation, reader, store, wanted)
+    with invocation.opened() as client, paged(invocation, unless=no_pager), client.reading() as reader:
+        wanted = refer(reader, reference)
+        store = catalog.named(reader, wanted.store)
+        if wanted.path is None:
+            _show_version(invocation, reader, store, wanted.version, stat=stat, patch=patch)
+        else:
+            _show_path(invocation, reader, store, wanted)
 
 
 def _show_version(

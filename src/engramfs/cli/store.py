@@ -4,15 +4,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from engramfs.cli import offline
 from engramfs.cli.arguments import complete_stores, now, store_argument
 from engramfs.cli.command import LazyGroup
 from engramfs.cli.invocation import Invocation, pass_invocation
-from engramfs.errors import NotFound, UsageError
+from engramfs.errors import UsageError
 from engramfs.model.quantities import format_size, parse_size
 
 if TYPE_CHECKING:
+    from engramfs.client import StoreInfo
     from engramfs.history.repository import Repository
 
 Document = dict[str, Any]
@@ -67,37 +69,28 @@ def create(invocation: Invocation, /, name: str, **options: Any) -> None:
 @pass_invocation
 def list_stores(invocation: Invocation, prefix: str) -> None:
     """List the stores, or those whose name begins with PREFIX."""
-    documents = _read_all(invocation, prefix)
+    with invocation.opened() as client:
+        stores = client.stores(prefix)
     if invocation.json:
-        invocation.output.document(documents)
-    elif not documents:
+        invocation.output.document([msgspec.to_builtins(store) for store in stores])
+    elif not stores:
         invocation.output.note("no stores; engramfs store create contexts/handbook makes one")
     else:
-        _print_list(invocation, documents)
+        _print_list(invocation, stores)
 
 
-def _read_all(invocation: Invocation, prefix: str) -> list[Document]:
-    from engramfs.daemon import stores
-
-    try:
-        with offline.reading(invocation) as repository, repository.engine.reading() as reader:
-            return stores.every(reader, prefix)
-    except NotFound:
-        return []  # there is no state yet, and so no store
-
-
-def _print_list(invocation: Invocation, documents: list[Document]) -> None:
+def _print_list(invocation: Invocation, stores: "list[StoreInfo]") -> None:
     rows = [
         (
-            (document["name"], "cyan"),
-            str(document["version"]),
-            f"{document['files']:,}",
-            format_size(document["used"]),
-            format_size(document["quota"]),
-            "archived" if document["archived"] else "",
-            document["description"],
+            (store.name, "cyan"),
+            str(store.version),
+            f"{store.files:,}",
+            format_size(store.used),
+            format_size(store.quota),
+            "archived" if store.archived else "",
+            store.description,
         )
-        for document in documents
+        for store in stores
     ]
     headers = ["STORE", "VERSION", "FILES", "SIZE", "QUOTA", "STATE", "DESCRIPTION"]
     invocation.output.table(headers, rows, right="VERSION FILES SIZE QUOTA")
@@ -108,10 +101,8 @@ def _print_list(invocation: Invocation, documents: list[Document]) -> None:
 @pass_invocation
 def show(invocation: Invocation, name: str) -> None:
     """Describe the store NAME."""
-    from engramfs.daemon import stores
-
-    with offline.reading(invocation) as repository, repository.engine.reading() as reader:
-        document = stores.read(reader, name)
+    with invocation.opened() as client:
+        document: Document = msgspec.to_builtins(client.store(name))
     if invocation.json:
         invocation.output.document(document)
         return

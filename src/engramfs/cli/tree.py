@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from engramfs.cli import offline
 from engramfs.cli.arguments import refer, reference_argument, with_path
 from engramfs.cli.command import Command
 from engramfs.cli.entries import describe
@@ -34,24 +33,27 @@ def command(
     from engramfs.history.kept import path_tree_at
     from engramfs.history.tree import resolve
 
-    with offline.reading(invocation) as repository, paged(invocation, unless=no_pager):
-        wanted = with_path(refer(repository, reference), path)
-        with repository.engine.reading() as reader:
-            store = catalog.named(reader, wanted.store)
-            start = wanted.path or b""
-            tree = path_tree_at(reader, store, wanted.version, start)
-            entry = resolve(tree, start)
-            name = store.name if wanted.version is None else f"{store.name}@{wanted.version}"
-            if entry is None:
-                raise NotFound(
-                    f"there is no {printable(start)} in {name}; engramfs tree {name} shows what there is"
-                )
-            below = _below(tree, start, entry, depth)
-            if invocation.json:
-                invocation.output.document([describe(one.path, one.entry) for one in below])
-            else:
-                title = f"{name}:{printable(start)}" if start else name
-                _print(invocation, title, entry, below)
+    with (
+        invocation.opened() as client,
+        paged(invocation, unless=no_pager),
+        client.reading() as reader,
+    ):
+        wanted = with_path(refer(reader, reference), path)
+        store = catalog.named(reader, wanted.store)
+        start = wanted.path or b""
+        tree = path_tree_at(reader, store, wanted.version, start)
+        entry = resolve(tree, start)
+        name = store.name if wanted.version is None else f"{store.name}@{wanted.version}"
+        if entry is None:
+            raise NotFound(
+                f"there is no {printable(start)} in {name}; engramfs tree {name} shows what there is"
+            )
+        below = _below(tree, start, entry, depth)
+        if invocation.json:
+            invocation.output.document([describe(one.path, one.entry) for one in below])
+        else:
+            title = f"{name}:{printable(start)}" if start else name
+            _print(invocation, title, entry, below)
 
 
 class _Line:

@@ -9,6 +9,8 @@ answers    what is answered, as frozen structs
 session    what one session sees, and writes
 searching  what is found: in stores, or in what a session shows
  └ drafts  what a session sees and no head has
+connection where it is, and a transaction to read
+versions   the log: what changed, undoing, deciding on what waits (in the name of: person)
 client     all of it
 
 Reading goes straight to the log, after a running daemon has sealed what is open; writing goes through the

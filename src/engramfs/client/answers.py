@@ -7,17 +7,23 @@ from engramfs.search import Found
 
 
 class StoreInfo(msgspec.Struct, frozen=True):
-    """A store. `version` is the number of its head, `created` RFC 3339."""
+    """A store. `version` is the number of its head, `created` RFC 3339.
+
+    From version `oldest` on everything is there. Of `keep_days` and `keep_versions`, 0 is no rule.
+    """
 
     name: str
     kind: str
     description: str
     version: int
+    oldest: int
     files: int
     used: int
     max_file_size: int
     quota: int
     conflicts: str
+    keep_days: int
+    keep_versions: int
     secrets: str
     created: str
     archived: bool

@@ -1,24 +1,17 @@
-"""The client: stores and what is in them, sessions, and what the daemon does for programs.
-
-Concurrency. May be used from several threads; they take turns.
-"""
+"""The client: stores and what is in them, their versions, sessions."""
 
 import contextlib
 import os
 import secrets
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from engramfs.client.answers import File, FileContent, SearchAnswer, SessionInfo, StoreInfo
-from engramfs.client.searching import Searching
 from engramfs.client.session import Session
-from engramfs.client.state import State
-from engramfs.daemon.paths import locate
+from engramfs.client.versions import Versions
 from engramfs.errors import Conflict, NotFound
 from engramfs.model.entry import Kind
 from engramfs.model.names import printable, raw
@@ -33,49 +26,10 @@ if TYPE_CHECKING:
     from engramfs.storage.protocol import Reader
 
 
-class Client:
-    """The state directory and daemon at these places, or at the usual ones; see `engramfs.daemon.paths`.
-
-    `note` is told what a person should know: that a daemon which died left something, say.
-    """
-
-    def __init__(
-        self,
-        state: str | None = None,
-        run: str | None = None,
-        config: str | None = None,
-        *,
-        note: Callable[[str], None] = lambda _what: None,
-    ) -> None:
-        self.state = State(locate(state, run, config), note)
-        self.lock = threading.RLock()
-        self.searching = Searching(self)
-
-    def __enter__(self) -> "Client":
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self.searching.close()
-        with self.lock:
-            self.state.close()
-
-    def is_running(self) -> bool:
-        """Whether a daemon answers."""
-        return self.state.control.is_running()
+class Client(Versions):
+    """All of it, at the places that `Connection` is given."""
 
     # Reading
-
-    @contextlib.contextmanager
-    def reading(self, *, sealed: bool = True) -> "Iterator[Reader]":
-        """A read transaction; with `sealed`, after everything that was acknowledged is in the log."""
-        with self.lock:
-            if sealed:
-                self.state.seal()
-            with self.state.read_transaction() as reader:
-                yield reader
 
     def stores(self, prefix: str = "") -> list[StoreInfo]:
         """Those whose name begins with `prefix`, by name; none before anything was stored."""
@@ -139,28 +93,6 @@ class Client:
             number = catalog.head(reader, known.id).number if version is None else version
             shown = catalog.get(reader, fork) if fork else known
             yield reader, number, path_tree_at(reader, shown, version, raw(path))
-
-    def log(self, store: str, path: str = "", limit: int | None = None) -> list[dict[str, Any]]:
-        """The versions of a store, newest first, as `engramfs log --json` has them."""
-        from engramfs.history import catalog, log
-
-        with self.reading() as reader:
-            known = catalog.named(reader, store)
-            head = catalog.head(reader, known.id)
-            touching = log.numbers_touching(reader, known, raw(path), head.number)
-            found = (
-                (one for number in touching if (one := log.find_version(reader, known.id, number)))
-                if path
-                else log.versions(reader, known.id)
-            )
-            return [
-                log.describe(
-                    version,
-                    log.changes(reader, known.id, version.number),
-                    partial=version.number < head.oldest,
-                )
-                for version in islice(found, limit)
-            ]
 
     def search(
         self, query: "Query", stores: Sequence[str] = (), progress: "Progress | None" = None

@@ -12,7 +12,7 @@ from engramfs.errors import Refused
 from engramfs.storage.protocol import Reader, Usage, Writer
 
 if TYPE_CHECKING:
-    from engramfs.client.client import Client
+    from engramfs.client.connection import Connection
 
 
 class ReadingEngine:
@@ -20,7 +20,7 @@ class ReadingEngine:
 
     inline_reads = True
 
-    def __init__(self, client: "Client") -> None:
+    def __init__(self, client: "Connection") -> None:
         self._client = client
 
     @contextmanager

@@ -10,7 +10,7 @@ from engramfs.client.reading_engine import ReadingEngine
 from engramfs.search import Place, Query, opened
 
 if TYPE_CHECKING:
-    from engramfs.client.client import Client
+    from engramfs.client.connection import Connection
     from engramfs.search.following import Progress
     from engramfs.search.searching import Search
 
@@ -20,7 +20,7 @@ replace = msgspec.structs.replace
 class Searching:
     """Several threads may use it. Raises `Unavailable` without the extra `[search]`."""
 
-    def __init__(self, client: "Client") -> None:
+    def __init__(self, client: "Connection") -> None:
         self._client = client
         self._search: Search | None = None
 
