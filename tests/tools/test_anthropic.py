@@ -85,6 +85,10 @@ SEQUENCES: dict[str, list[dict[str, Any]]] = {
         {"command": "insert", "path": "/memories/gone", "insert_line": 0, "insert_text": "a"},
         {"command": "delete", "path": "/memories/gone"},
         {"command": "rename", "old_path": "/memories/gone", "new_path": "/memories/new"},
+        {"command": "create", "path": "/memories/file", "file_text": "x"},
+        {"command": "view", "path": "/memories/file/below"},
+        {"command": "delete", "path": "/memories/file/below"},
+        {"command": "delete", "path": "/memories/file"},
     ],
     "what is not allowed": [
         {"command": "delete", "path": "/memories"},
@@ -166,6 +170,9 @@ def test_the_strings_are_those_of_the_contract(ask: Ask) -> None:
     assert ask("delete", path="/memories/b.md") == "refused: Error: The path /memories/b.md does not exist"
     assert ask("rename", old_path="/memories/b.md", new_path="/memories/c.md") == (
         "refused: Error: The path /memories/b.md does not exist"
+    )
+    assert ask("rename", old_path="/memories/a.md/below", new_path="/memories/c.md") == (
+        "refused: Error: The path /memories/a.md/below does not exist"
     )
     assert ask("rename", old_path="/memories/b.md", new_path="/memories/a.md") == (
         "refused: Error: The destination /memories/a.md already exists"

@@ -165,6 +165,8 @@ class Memory:
         location = self._found(path)
         if location.is_root:
             raise MemoryFailure(f"Cannot delete the {ROOT} directory itself")
+        if location.entry is None:  # what is above it may be a file
+            raise MemoryFailure(text.missing_error(path))
         try:
             self._write(location, path, Delete(printable(location.path), recursive=True))
         except NotFound:
@@ -177,6 +179,8 @@ class Memory:
             raise MemoryFailure(f"Cannot rename the {ROOT} directory itself")
         if new.entry is not None:
             raise MemoryFailure(text.destination_exists(new_path))
+        if old.entry is None:
+            raise MemoryFailure(text.missing_error(old_path))
         if old.attachment.store != new.attachment.store:
             raise MemoryFailure(f"Error: {new_path} is in another memory than {old_path}")
         try:
