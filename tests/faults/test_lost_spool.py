@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from engramfs.daemon.run_directory import keeper_of
+
 from ..harness.daemon import Daemon, Place, eventually
 
 FAILS = "Input/output error"
@@ -143,3 +145,22 @@ def test_killed_between_two_writes_and_nothing_lost(daemon: Daemon, place: Place
         kill_worker(daemon, lambda: None)
     call("os.close", file)
     assert place.read("file") == b"one two three"
+
+
+def test_once_everything_was_killed_it_is_named(daemon: Daemon, place: Place) -> None:
+    """Nobody is left who could be told at a close."""
+    call = daemon.inside.call
+    for name in ("file", "new"):
+        file = call("os.open", place.path(name), os.O_CREAT | os.O_WRONLY)
+        call("os.write", file, b"lost, all of it")
+    keeper, worker = int(Path(daemon.run_directory, "keeper.lock").read_text()), daemon.worker
+    for process in (keeper, worker):
+        os.kill(process, signal.SIGKILL)
+    eventually(lambda: keeper_of(daemon.run_directory) is None)
+    place = daemon.up(root=place.root)
+    said = f"dropped what session {place.session} had written to file, new and not closed"
+    assert said in [each["what"] for each in daemon.client.call("status")["failures"]]
+    assert said in place.read(".versions/status").decode()
+    assert "dropped what was written and not closed" in daemon.said()
+    assert "file, new" not in daemon.said()
+    assert (place.read("file"), place.changes()) == (b"recorded", [["created file"]])

@@ -5,7 +5,8 @@
 
 import contextlib
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from types import MappingProxyType
 
 import msgspec
 import trio
@@ -18,6 +19,7 @@ from engramfs.history.repository import Repository
 from engramfs.model.transient import TransientNames
 from engramfs.storage.journal import Journal
 from engramfs.storage.reserve import Reserve
+from engramfs.vfs import lost_spools
 from engramfs.vfs.failures import Failures
 from engramfs.vfs.filesystem import Filesystem
 from engramfs.vfs.invalidator import Invalidator
@@ -25,7 +27,9 @@ from engramfs.vfs.log_writer import LogWriter
 from engramfs.vfs.recovery import Recovered, last_position, recover
 from engramfs.vfs.resources import Resources, Settings
 from engramfs.vfs.unrecorded import Unrecorded
-from engramfs.vfs.view_numbers import ViewNumbers
+from engramfs.vfs.view_numbers import Key, ViewNumbers
+
+NO_VIEWS: Mapping[int, Key] = MappingProxyType({})
 
 
 class Open(msgspec.Struct, frozen=True):
@@ -48,17 +52,19 @@ def opened(
     failures: Failures | None = None,
     take_over: bool = False,
     position: int = 0,
+    former_views: Mapping[int, Key] = NO_VIEWS,
 ) -> Iterator[Open]:
     """Open `state` for writing, with a filesystem over it.
 
     Without `take_over`, what an earlier worker left in the journal is sealed, and what it had open ends.
     With it, nothing is ended: `engramfs.vfs.resuming` goes on with it. `purpose` tells others who holds
-    the store lock; journal positions go on after `position`.
+    the store lock; journal positions go on after `position`. `former_views` are those that an earlier
+    worker served, by number.
     """
     transient = TransientNames(config.batch.transient)
     with contextlib.ExitStack() as stack:
         repository = stack.enter_context(Repository.open(state, write=purpose))
-        found = Recovered() if take_over else _start_afresh(repository, transient)
+        found = Recovered() if take_over else recover(repository, transient, former_views)
         reserve = stack.enter_context(contextlib.closing(Reserve(repository.reserve_path)))
         journal = Journal(repository.journal_path, int(config.journal.max_bytes), reserve)
         stack.callback(journal.close)
@@ -81,26 +87,31 @@ def opened(
         )
         writer.on_trouble = lambda what: resources.failed("", what)
         report(resources, found)
+        if not take_over:
+            _end_what_was_open(repository)
         if not hygiene.is_available():
             telemetry.logger("worker").info(hygiene.MISSING)
         yield Open(repository, Filesystem(resources, numbers, resumed=take_over), writer)
 
 
-def _start_afresh(repository: Repository, transient: TransientNames) -> Recovered:
-    found = recover(repository, transient)
+def _end_what_was_open(repository: Repository) -> None:
     for leftover in os.listdir(repository.spool_path):
         os.unlink(os.path.join(repository.spool_path, leftover))
-    return found
 
 
 def report(resources: Resources, found: Recovered) -> None:
     """Say in the log, and in `status` where something was lost, what an earlier worker left."""
     if found.records or found.torn_bytes:
-        telemetry.logger("worker").info("recovered", **msgspec.structs.asdict(found))
+        facts = {name: value for name, value in msgspec.structs.asdict(found).items() if name != "lost"}
+        telemetry.logger("worker").info("recovered", **facts)
     for what in found.skipped:
         resources.failed("", f"not recovered: {what}")
     if found.torn_bytes:
         resources.failed("", f"dropped {found.torn_bytes} torn bytes at the end of the journal")
+    if found.lost:  # their names stay out of the log file: see `engramfs.vfs.losing`
+        telemetry.logger("worker").warning("dropped what was written and not closed", files=len(found.lost))
+    for store, what in lost_spools.described(found.lost):
+        resources.failed(store, what)
 
 
 @contextlib.asynccontextmanager

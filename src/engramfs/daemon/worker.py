@@ -45,7 +45,7 @@ from engramfs.vfs.failures import Failures
 from engramfs.vfs.losing import say_what_is_lost, say_what_waits
 from engramfs.vfs.resuming import resume
 from engramfs.vfs.unrecorded import Unrecorded
-from engramfs.vfs.view_numbers import ViewNumbers
+from engramfs.vfs.view_numbers import ViewNumbers, former_keys
 
 
 class _End:
@@ -109,6 +109,7 @@ async def _serve(
     alone = Alone(places.alone, places.agent, places.actor, places.tenant) if places.alone else None
     notifier, end = Notifier(teller), _End()
     with contextlib.ExitStack() as stack:
+        former_views = former_keys(os.path.join(run, "views"))
         answered, numbers, unrecorded = _marks(run, stack, take_over=take_over)
         before, caller = answered.position, answered.caller
         served = stack.enter_context(
@@ -122,6 +123,7 @@ async def _serve(
                 failures=Failures(os.path.join(run, "failures"), keep=take_over),
                 take_over=take_over,
                 position=before,
+                former_views=former_views,
             )
         )
         filesystem = served.filesystem

@@ -14,6 +14,8 @@ from engramfs.vfs.open_file import OpenFile
 if TYPE_CHECKING:
     from engramfs.vfs.writable_view import WritableView
 
+NOT_CLOSED = "and not closed"
+CLOSED = "and closed: there was no room to record it"
 log = structlog.get_logger("engramfs.losing")
 
 
@@ -22,8 +24,8 @@ def say_what_is_lost(view: "WritableView") -> None:
     failed = view.store.resources.failed_closes
     closed = [file for file in view.files.values() if file in failed]
     dirty = [file for file in view.files.values() if file.spool is not None and file.spool.dirty]
-    _say(view, "and not closed", [file for file in dirty if file not in failed])
-    _say(view, "and closed: there was no room to record it", closed)
+    _say(view, NOT_CLOSED, [file for file in dirty if file not in failed])
+    _say(view, CLOSED, closed)
     for file in closed:
         failed.discard(file)
 
@@ -40,9 +42,15 @@ def say_what_waits(view: "WritableView") -> None:
 def _say(view: "WritableView", how: str, files: list[OpenFile]) -> None:
     store, named = view.store, [file for file in files if file.node.places]
     if named:
-        names = ", ".join(printable(store.tree.path_of(file.node)) for file in named)
-        session = view.author.session
+        names = [printable(store.tree.path_of(file.node)) for file in named]
+        session = view.author.session or ""
         log.warning(
             f"dropped what was written {how}", store=store.store.name, session=session, files=len(named)
         )
-        store.remember(f"dropped what session {session} had written to {names} {how}")
+        store.remember(dropped(session, names, how))
+
+
+def dropped(session: str, names: list[str], how: str) -> str:
+    """What `status` says of files whose bytes are lost."""
+    who = f"session {session}" if session else "a session that is not known any more"
+    return f"dropped what {who} had written to {', '.join(names)} {how}"

@@ -6,7 +6,7 @@ same trees, batches and cuts as a worker, and commits all of it at once.
 
 import contextlib
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
@@ -24,7 +24,9 @@ from engramfs.storage.protocol import Table, Writer
 from engramfs.vfs.fork import Fork
 from engramfs.vfs.invalidator import NoInvalidator
 from engramfs.vfs.live_store import LiveStore
+from engramfs.vfs.lost_spools import LostFile, lost_files
 from engramfs.vfs.resources import Resources, Settings
+from engramfs.vfs.view_numbers import Key
 
 Result = TypeVar("Result")
 log = structlog.get_logger("engramfs.recovery")
@@ -39,6 +41,7 @@ class Recovered(msgspec.Struct, frozen=True):
     versions: int = 0  # sealed from them, with the flag `recovered`
     torn_bytes: int = 0  # at the end of the journal, never acknowledged
     skipped: tuple[str, ...] = ()  # records that could not be applied, and why
+    lost: tuple[LostFile, ...] = ()  # what was written and not closed
 
 
 class _OneTransaction:
@@ -68,22 +71,35 @@ class _OneTransaction:
         return results
 
 
-def recover(repository: Repository, transient: TransientNames | None = None) -> Recovered:
+def recover(
+    repository: Repository,
+    transient: TransientNames | None = None,
+    views: Mapping[int, Key] | None = None,
+) -> Recovered:
     """Seal what the journal of `repository` (open for writing) holds, and clear it.
+
+    With `views`, those that there were, by number, it finds what is lost in spools; it leaves them there.
 
     Files that were created and never closed are dropped, and so are transient names: their session is
     gone. A record that cannot be applied is reported, and the rest goes on.
     """
     journal = Journal(repository.journal_path, max_bytes=1 << 62)
     try:
-        return _Recovery(repository, journal, transient or TransientNames()).run()
+        return _Recovery(repository, journal, transient or TransientNames(), views).run()
     finally:
         journal.close()
 
 
 class _Recovery:
-    def __init__(self, repository: Repository, journal: Journal, transient: TransientNames) -> None:
+    def __init__(
+        self,
+        repository: Repository,
+        journal: Journal,
+        transient: TransientNames,
+        views: Mapping[int, Key] | None,
+    ) -> None:
         self._repository = repository
+        self._views = views
         self._journal = journal
         self._writer = _OneTransaction(repository)
         self._resources = Resources(
@@ -104,6 +120,7 @@ class _Recovery:
         records = self._journal.records
         for record in self._journal.replay():
             self._replay(record)
+        lost = self._lost()
         stores = [store for store in self._stores.values() if store is not None]
         for store in stores:
             store.cut()
@@ -113,7 +130,23 @@ class _Recovery:
         self._journal.clear()
         self._journal.syncing()()
         versions = sum(store.head.number - self._heads[store.store.id] for store in stores)
-        return Recovered(records, self._replayed, versions, self._journal.torn_bytes, tuple(self._skipped))
+        torn, skipped = self._journal.torn_bytes, tuple(self._skipped)
+        return Recovered(records, self._replayed, versions, torn, skipped, lost)
+
+    def _lost(self) -> tuple[LostFile, ...]:
+        if self._views is None:
+            return ()
+        return tuple(lost_files(self._resources.spool_path, self._views, self._store_of))
+
+    def _store_of(self, key: Key) -> LiveStore | None:
+        """The store of a view that could be written to."""
+        if key[0] == "ask":
+            return self._store(int(key[2]))
+        try:
+            with self._repository.engine.reading() as reader:
+                return self._store(catalog.named(reader, str(key[2])).id) if key[0] == "writable" else None
+        except NotFound:
+            return None
 
     def _drop_messages(self, store: LiveStore) -> None:
         """Who would have written the next version is gone."""

@@ -10,6 +10,7 @@ The file is a JSON array a line, appended to: [number, key part, …], or [numbe
 It lives in the run directory, where it is as old as the mount.
 """
 
+import contextlib
 import json
 import os
 from collections.abc import Iterator
@@ -97,6 +98,17 @@ class ViewNumbers:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def former_keys(path: str) -> dict[int, Key]:
+    """The views that there were, by number, as far as `path` still says it."""
+    keys: dict[int, Key] = {}
+    with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
+        for line in file:
+            with contextlib.suppress(ValueError, TypeError):
+                number, *key = json.loads(line)
+                keys[int(number)] = tuple(key)
+    return keys
 
 
 def _lines(path: str) -> Iterator[list[int]]:
