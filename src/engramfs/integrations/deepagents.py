@@ -106,7 +106,7 @@ class EngramBackend(BackendProtocol):
             found = [
                 _info(item)
                 for item in self._tree.files(path or "/")
-                if matches(item.path.removeprefix(base).lstrip("/"))
+                if item.path != base and matches(item.path.removeprefix(base).lstrip("/"))
             ]
         except InvalidGlobPatternError as error:
             return GlobResult(error=str(error))
@@ -152,11 +152,21 @@ class EngramBackend(BackendProtocol):
 
     def delete(self, file_path: str) -> DeleteResult:
         error = self._change(file_path, lambda inside: Delete(inside, recursive=True))
-        if isinstance(error, NotFound):
+        if isinstance(error, NotFound) or (isinstance(error, Conflict) and self._is_below_file(file_path)):
             return DeleteResult(error=f"Error: '{file_path}' not found")
         if error is not None:
             return DeleteResult(error=f"Error deleting '{file_path}': {error.message}")
         return DeleteResult(path=file_path)
+
+    def _is_below_file(self, path: str) -> bool:
+        """Whether something above `path` is a file, so that there can be nothing at it."""
+        above = path.rstrip("/").rpartition("/")[0]
+        while above:
+            item = self._tree.item(above)
+            if item is not None:
+                return not item.is_directory
+            above = above.rpartition("/")[0]
+        return False
 
     def _change(self, path: str, edit: Callable[[str], FileEdit]) -> EngramError | None:
         try:
@@ -181,6 +191,8 @@ class EngramBackend(BackendProtocol):
                 item = self._tree.item(path)
                 if item is not None and item.is_directory:
                     raise Conflict(f"{path} is a directory")
+                if self._is_below_file(path):
+                    raise UsageError(f"{path} is below a file")
                 stores[attachment.store] = attachment
                 by_store.setdefault(attachment.store, []).append((at, Overwrite(inside, printable(content))))
             except EngramError as error:
@@ -199,9 +211,11 @@ class EngramBackend(BackendProtocol):
     def _download(self, path: str) -> FileDownloadResponse:
         try:
             return FileDownloadResponse(path=path, content=self._tree.read(path)[1])
-        except NotFound as error:
-            item = None if isinstance(error, UsageError) else self._tree.item(path)
-            return FileDownloadResponse(path=path, error=IS_DIRECTORY if item is not None else FILE_NOT_FOUND)
+        except NotFound:
+            if self._is_below_file(path):
+                return FileDownloadResponse(path=path, error=INVALID_PATH)
+            is_there = self._tree.item(path) is not None
+            return FileDownloadResponse(path=path, error=IS_DIRECTORY if is_there else FILE_NOT_FOUND)
         except EngramError as error:
             return FileDownloadResponse(path=path, error=_code(error))
 
