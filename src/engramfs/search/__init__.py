@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from engramfs.errors import Unavailable
 from engramfs.search.embedder import EmbedderSettings
-from engramfs.search.likeness import RELATED, Likeness, likeness
+from engramfs.search.likeness import RELATED, SAME, Likeness, Text, compare, likeness
 from engramfs.search.query import Draft, Drafts, Found, Kind, Match, Place, Query
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "RELATED",
+    "SAME",
     "Draft",
     "Drafts",
     "EmbedderSettings",
@@ -45,6 +46,8 @@ __all__ = [
     "Match",
     "Place",
     "Query",
+    "Text",
+    "compare",
     "likeness",
     "opened",
 ]

@@ -15,7 +15,7 @@ from engramfs.search.indexer import AT_ONCE, Indexer, Step
 Progress = Callable[[Step], None]
 
 _PAUSE = 0.03  # seconds between two steps, in which another process may take the lock
-_NEWEST = 16  # passages that get their vectors before a search goes on
+NEWEST = 16  # passages that get their vectors before a search goes on
 _AGAIN = 60.0  # seconds until an embedder that did not answer is asked once more
 
 
@@ -58,13 +58,13 @@ class Following:
                 return False
             time.sleep(_PAUSE)
 
-    def follow(self, patience: float) -> None:
+    def follow(self, patience: float, passages: int = NEWEST) -> None:
         """As `Search.follow`."""
         deadline = time.monotonic() + patience
         try:
-            step = self._step(deadline, _NEWEST)
+            step = self._step(deadline, passages)
             while step is not None and step.files and time.monotonic() < deadline:
-                step = self._step(deadline, _NEWEST)
+                step = self._step(deadline, passages)
         except Full as error:
             self._is_full = True
             self.notice = f"what was indexed before is searched; {error.message}"
@@ -78,7 +78,7 @@ class Following:
         """As `Search.wait`."""
         deadline = time.monotonic() + timeout
         while True:
-            step = self._step(deadline, _NEWEST)
+            step = self._step(deadline, NEWEST)
             if step is not None and step.files == 0 and step.position >= position:
                 return True
             if time.monotonic() > deadline:

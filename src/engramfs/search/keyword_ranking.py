@@ -4,7 +4,7 @@ import msgspec
 
 from engramfs.search.coverage import Coverage
 from engramfs.search.filters import Filter
-from engramfs.search.keyword_schema import Row
+from engramfs.search.keyword_schema import Row, analyzer
 from engramfs.search.snapshot import Snapshot
 from engramfs.search.terms import WeightedTerm
 
@@ -19,6 +19,7 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 Ranking = dict[File, Hit]  # best first
+_LOOKED_UP = 4000  # terms of a text whose frequency is asked for
 
 
 def by_keywords(snapshot: Snapshot, terms: list[WeightedTerm], wanted: Filter, depth: int) -> Ranking:
@@ -30,3 +31,16 @@ def by_keywords(snapshot: Snapshot, terms: list[WeightedTerm], wanted: Filter, d
         if (row.store, row.path) not in found:
             found[row.store, row.path] = Hit(row, coverage.of(its_terms))
     return found
+
+
+def rarest(snapshot: Snapshot, terms: list[WeightedTerm], count: int) -> list[WeightedTerm]:
+    """At most `count` of `terms` that some passage has, those of the fewest passages."""
+    if len(terms) <= count:
+        return terms
+    some = terms[:: len(terms) // _LOOKED_UP + 1]
+    frequencies = [
+        (min(map(snapshot.frequency, analyzer().analyze(one.term)), default=0), one) for one in some
+    ]
+    known = [each for each in frequencies if each[0]]
+    known.sort(key=lambda each: each[0])
+    return [one for _, one in known[:count]]

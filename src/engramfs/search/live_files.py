@@ -13,7 +13,6 @@ from engramfs.history.tree import HeadTree, Tree, VersionTree, changed_last, res
 from engramfs.model.entry import Entry, Kind
 from engramfs.model.names import raw
 from engramfs.model.store import Store
-from engramfs.search.document import read_document
 from engramfs.search.keyword_schema import Row
 from engramfs.search.query import Place
 from engramfs.storage import blobs
@@ -24,11 +23,6 @@ class LiveFile(msgspec.Struct, frozen=True):
     store: str
     version: int  # that changed it last
     text: str
-
-    def body(self, path: bytes) -> str:
-        """What is searched of it: of a record, only what it says."""
-        document = read_document(path, self.text.encode())
-        return document.body if document is not None else ""
 
 
 class LiveFiles:

@@ -22,7 +22,8 @@ from engramfs.search.vectors import VectorFile
 from engramfs.storage import blobs
 from engramfs.storage.protocol import Engine
 
-_WEIGHT = 16 * LONGEST  # of the texts that are embedded at once: two seconds for the model in the package
+_EACH = LONGEST // 4  # weight that each passage of a step may have, on the average
+_MOST = 16 * LONGEST  # and all of them together: two seconds for the model in the package
 
 _log = structlog.get_logger("engramfs.search")
 
@@ -50,16 +51,18 @@ def embed_some(
     texts = _texts(engine, rows)
     if not texts:
         return 0  # their contents are gone from the log; the next change of the log removes them here
-    some = _first_of(texts)
+    some = _first_of(texts, min(at_once * _EACH, _MOST))
+    if not some:
+        return len(missing)
     vectors.append(list(some), embedder.passages(list(some.values())))
     return max(0, len(missing) - len(rows) + len(texts) - len(some))
 
 
-def _first_of(texts: dict[int, str]) -> dict[int, str]:
-    """As many as are embedded at once, at least one."""
+def _first_of(texts: dict[int, str], weight: int) -> dict[int, str]:
+    """As many as have that weight together; at least one, where that is the weight of a passage."""
     sums = accumulate(map(weight_of, texts.values()))
-    fitting = sum(1 for each in sums if each <= _WEIGHT)
-    return dict(islice(texts.items(), max(1, fitting)))
+    fitting = sum(1 for each in sums if each <= weight)
+    return dict(islice(texts.items(), max(int(weight >= LONGEST), fitting)))
 
 
 def _texts(engine: Engine, rows: list[Row]) -> dict[int, str]:

@@ -53,6 +53,13 @@ def passages(text: str, first_line: int = 1) -> list[Passage]:
     return found
 
 
+def beginning(text: str) -> str:
+    """What the first passage of `text` says, or its first quarter if it is long; empty for a blank one."""
+    first = next((passage.text for passage in passages(text.lstrip()[: 2 * LONGEST])), "")
+    most = LONGEST // 4
+    return first if weight_of(first) <= most else first[: most if first.isascii() else most // _WIDE]
+
+
 def _lines(text: str, first_line: int) -> Iterator[_Line]:
     """The lines, too long ones in pieces of the same number, each with the headings above it."""
     headings: list[tuple[int, str]] = []
@@ -70,7 +77,7 @@ def _lines(text: str, first_line: int) -> Iterator[_Line]:
 
 
 def _pieces(line: str) -> Iterator[str]:
-    while weight_of(line) > LONGEST:
+    while len(line) > LONGEST or weight_of(line) > LONGEST:
         end = LONGEST // 2 if weight_of(line[:LONGEST]) <= LONGEST else LONGEST // (2 * _WIDE)
         cut = line.rfind(" ", end // 2, end)
         end = cut if cut > 0 else end

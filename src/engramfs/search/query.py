@@ -72,7 +72,7 @@ class Found(msgspec.Struct, frozen=True):
     first_line: int  # of the passage
     last_line: int
     snippet: str
-    score: float  # of the fused ranking; of `similar`, likeness from 0 to 1
+    score: float  # of the fused ranking
     matched: tuple[Match, ...]
     version: int  # that changed the file last; 0 for what waits for approval
     digest: str  # of its content, SHA-256 in hexadecimal

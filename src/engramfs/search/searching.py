@@ -9,26 +9,27 @@ import threading
 from itertools import islice
 
 from engramfs.history import catalog
-from engramfs.model.names import raw
+from engramfs.model.names import printable, raw
 from engramfs.search.coverage import Coverage
 from engramfs.search.drafts import DraftVectors, Near, SearchedDrafts
 from engramfs.search.embedder import Embedder, EmbedderSettings, NoMeaning, choose_embedder
 from engramfs.search.filters import Filter
-from engramfs.search.following import Following, Progress
+from engramfs.search.following import NEWEST, Following, Progress
 from engramfs.search.fusion import Fused, fuse
 from engramfs.search.index_directory import IndexDirectory
 from engramfs.search.indexer import Indexer
-from engramfs.search.keyword_ranking import File, Hit, Ranking, by_keywords
-from engramfs.search.likeness import likeness
+from engramfs.search.keyword_ranking import File, Hit, Ranking, by_keywords, rarest
 from engramfs.search.live_files import LiveFiles
 from engramfs.search.open_index import OpenIndex, Present
+from engramfs.search.passages import beginning
 from engramfs.search.query import Found, Kind, Match, Place, Query
-from engramfs.search.results import found, shown
+from engramfs.search.results import shown
 from engramfs.search.terms import WeightedTerm, query_terms
 from engramfs.storage.protocol import Engine, Reader
 
 _DEPTH = 200  # passages of each ranking, at least
-_CANDIDATES = 30  # passages of each ranking that `similar` compares word by word
+_CANDIDATES = 30  # passages of each ranking that may say what a text says
+_TERMS = 200  # of a text, by which they are found
 
 
 class Search:
@@ -63,13 +64,14 @@ class Search:
         """
         return self._following.catch_up(patience, progress)
 
-    def follow(self, patience: float) -> None:
+    def follow(self, patience: float, passages: int = NEWEST) -> None:
         """Bring the keywords up to the log, for at most about `patience` seconds, and the newest meanings.
 
+        At most so many `passages` get their vectors before this returns.
         Other passages get their vectors in a thread meanwhile. On a full disk the index stays what it is,
         and `notice` says so. Raises `Unavailable` when the index cannot be written.
         """
-        self._following.follow(patience)
+        self._following.follow(patience, passages)
 
     def wait(self, position: int, timeout: float) -> bool:
         """Index up to that sequence of the feed; False when that took longer than `timeout` seconds.
@@ -104,26 +106,24 @@ class Search:
             each = shown(read, hits, [one.term for one in terms])
             return list(islice(each, query.offset, query.offset + query.limit))
 
-    def similar(self, text: str, place: Place, under: str = "", limit: int = 5) -> list[Found]:
-        """The files that say most nearly what `text` says, as far as the index knows.
+    def candidates(self, text: str, place: Place, under: str = "") -> list[tuple[str, float]]:
+        """The files that may say what `text` says, as far as the index knows: path, likeness of meaning.
 
-        `score` is from 0 to 1: the higher of the likeness of words (`engramfs.search.likeness`) and, where
-        there is an embedder, that of meaning. From `RELATED` on two texts are related.
+        That is from 0 to 1, and 0 where there is none; the words are for the caller to compare. A long text
+        is looked for by its rarest terms and by the meaning of its beginning.
         """
         query = Query(text, reach=(place,), under=under)
         with self._engine.reading() as reader:
             wanted = _filter(query, LiveFiles(reader, query.reach))
         with self._lock:
             scored = self._nearest(text, wanted)
-        similar: list[Found] = []
         with self._engine.reading() as reader:
             files = LiveFiles(reader, query.reach)
-            for hit, score in scored:
-                live = files.read(hit.row)
-                if live is not None:
-                    in_words = likeness(text, live.body(hit.row.path)).score
-                    similar.append(found(hit.row, live, Fused(max(score, in_words), ()), []))
-        return sorted(similar, key=lambda one: one.score, reverse=True)[:limit]
+            return [
+                (printable(hit.row.path), max(0.0, cosine))
+                for hit, cosine in scored
+                if files.read(hit.row) is not None
+            ]
 
     def close(self) -> None:
         self._following.close()
@@ -200,15 +200,16 @@ class Search:
         return {(hit.row.store, hit.row.path): hit for hit, cosine in near if cosine >= least}
 
     def _nearest(self, text: str, wanted: Filter) -> list[tuple[Hit, float]]:
-        """Candidates for what is similar, with the likeness of their meaning, 0 where that is not known."""
+        """With the likeness of their meaning, 0 where that is not known."""
         present = self._index.present()
-        ranking = by_keywords(present.keywords, query_terms(text), wanted, _CANDIDATES)
+        terms = rarest(present.keywords, query_terms(text), _TERMS)
+        ranking = by_keywords(present.keywords, terms, wanted, _CANDIDATES)
         scored = {file: (hit, 0.0) for file, hit in ranking.items()}
         if self._embedder is not None and present.vectors is not None and self.has_meaning:
             from engramfs.search.meaning_ranking import by_meaning
 
             try:
-                said = self._embedder.passages([text])[0]
+                said = self._embedder.passages([beginning(text)])[0]
             except NoMeaning as error:
                 self._following.has_failed(error)
                 return list(scored.values())

@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from engramfs.client.drafts import pending_drafts
 from engramfs.errors import NotFound, UsageError
+from engramfs.history import catalog, log
 from engramfs.history.tree import Tree, resolve, walk
 from engramfs.model.entry import Entry, Kind
-from engramfs.model.names import printable
+from engramfs.model.names import printable, raw
 from engramfs.model.record import DIRECTORY, Record, parse
 from engramfs.search import Drafts
 from engramfs.storage import blobs
@@ -15,6 +17,7 @@ from engramfs.storage.protocol import Reader
 from engramfs.tools.reach import Reach
 
 _CATEGORY = re.compile(r"\w[\w .+-]{0,63}")
+_VERSIONS = 1000  # that are looked at one by one
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 
 
@@ -23,6 +26,14 @@ def checked_category(category: str) -> str:
     if not _CATEGORY.fullmatch(category) or category.endswith((".", " ")):
         raise UsageError(f"category {category!r} is not allowed; use up to 64 letters, digits, - and _")
     return category
+
+
+class Changed(NamedTuple):
+    """At the head `version` and a position of the feed; a record is None where it is gone."""
+
+    version: int
+    position: int
+    records: dict[str, Record | None]
 
 
 class RecordFiles:
@@ -50,19 +61,45 @@ class RecordFiles:
     def at(self, path: str) -> Record | None:
         """The record whose file is at `path` in the log."""
         with self._reach.tree(self.attachment, sealed=False) as (reader, _, tree):
-            entry = resolve(tree, path.encode())
-            return _read(reader, entry, path) if entry is not None and entry.kind is Kind.FILE else None
+            return self._now(reader, tree, path)
 
-    def every(self) -> Iterator[Record]:
+    def every(self) -> Iterator[tuple[str, Record]]:
+        """All of them, by their paths."""
         with self._reach.tree(self.attachment) as (reader, _, tree):
             for path, entry in walk(tree, DIRECTORY.encode()):
                 if entry.kind is Kind.FILE and path.endswith(b".md"):
-                    yield _read(reader, entry, printable(path))
+                    yield printable(path), _read(reader, entry, printable(path))
+
+    def changed_since(self, position: int) -> Changed:
+        """The records of versions that came into the log after that position of the feed, as they are now.
+
+        Of many versions the newest are looked at.
+        """
+        with self._reach.tree(self.attachment) as (reader, head, tree):
+            newest = log.feed_position(reader)
+            store = catalog.named(reader, self.store).id
+            paths: dict[str, None] = {}
+            for store_id, number in log.feed(reader, max(position, newest - _VERSIONS) + 1, newest):
+                if store_id == store:
+                    paths |= dict.fromkeys(_touched(reader, store, number))
+            return Changed(head, newest, {path: self._now(reader, tree, path) for path in paths})
+
+    def _now(self, reader: Reader, tree: Tree, path: str) -> Record | None:
+        entry = resolve(tree, raw(path))
+        return _read(reader, entry, path) if entry is not None and entry.kind is Kind.FILE else None
 
     def waiting(self) -> Drafts:
         """The records that the session wrote and that wait for approval; nothing where it need not ask."""
         with self._reach.client.reading(sealed=False) as reader:
             return pending_drafts(reader, self.attachment, DIRECTORY)
+
+
+def _touched(reader: Reader, store: int, number: int) -> Iterator[str]:
+    """The paths of records that a version changed, or gave another name."""
+    for change in log.changes(reader, store, number):
+        for path in (change.path, change.from_path):
+            if path and path.startswith(f"{DIRECTORY}/".encode()) and path.endswith(b".md"):
+                yield printable(path)
 
 
 def _directories(tree: Tree) -> list[tuple[bytes, Entry]]:

@@ -4,26 +4,26 @@ What is searched is the memory of the session's actor as the session sees it, wi
 for approval, and nothing else.
 """
 
-from collections.abc import Generator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from engramfs.client import Client
 from engramfs.client.reading_engine import ReadingEngine
 from engramfs.errors import Unavailable, UsageError
+from engramfs.history.log import feed_position
 from engramfs.model.names import printable, raw
 from engramfs.model.record import DIRECTORY, Record, parse
 from engramfs.model.times import parse_time
-from engramfs.search import RELATED, Place, Query, opened
+from engramfs.search import Place, Query, opened
 from engramfs.tools.reach import Reach
 from engramfs.tools.record_files import RecordFiles
 
 if TYPE_CHECKING:
     from engramfs.search.searching import Search
 
-_CANDIDATES = 20  # records that `memory_add` compares with
-_PATIENCE = 5.0  # seconds that `memory_add` waits for the index; what is not in it yet is not compared with
+_PATIENCE = 0.1  # seconds that `memory_add` waits for the index: it looks at newer versions by itself
+_PASSAGES = 1  # that gets its vector meanwhile, if it is short: mostly the one that was added before
 
 
 class MemorySearch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,6 +44,14 @@ class MemoryTaskWait(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     taskId: str  # noqa: N815
     timeout: float = 60.0
+
+
+class Candidate(NamedTuple):
+    """A record by its path in the store, and the likeness of its meaning, from 0 to 1."""
+
+    path: str
+    record: Record
+    meaning: float
 
 
 class RecordSearch:
@@ -102,25 +110,28 @@ class RecordSearch:
             return {"taskId": asked.taskId, "status": "failed", "reason": error.message}
         return {"taskId": asked.taskId, "status": "done" if done else "timeout"}
 
-    def alike(self, text: str, files: RecordFiles) -> Generator[tuple[Record, float]]:
-        """The records that say most nearly what `text` says, with how alike their meaning is (0 to 1).
+    def candidates(self, text: str, files: RecordFiles) -> tuple[int, list[Candidate]]:
+        """The records that may say what `text` says, as they were at a position of the feed.
 
         Without search these are all records, and nothing is known of their meaning.
         """
+        self._client.state.seal()
         try:
             search = self._opened()
         except Unavailable:
-            yield from ((record, 0.0) for record in files.every())
-            return
-        self._client.state.seal()
+            with self._client.reading() as reader:
+                position = feed_position(reader)
+            return position, [Candidate(path, record, 0.0) for path, record in files.every()]
         waiting = files.waiting()
-        for draft in waiting.files:
-            yield parse(draft.content.decode(errors="replace"), printable(draft.path)), 0.0
-        search.follow(_PATIENCE)
-        for hit in search.similar(text, Place(files.store), DIRECTORY, _CANDIDATES):
-            record = files.at(hit.path) if raw(hit.path) not in waiting.hidden else None
-            if record is not None:
-                yield record, hit.score
+        drafts = {printable(draft.path): draft.content.decode(errors="replace") for draft in waiting.files}
+        found = [Candidate(path, parse(content, path), 0.0) for path, content in drafts.items()]
+        search.follow(_PATIENCE, _PASSAGES)
+        position = search.position()
+        for path, meaning in search.candidates(text, Place(files.store), DIRECTORY):
+            record = files.at(path) if raw(path) not in waiting.hidden else None
+            if record is not None and path not in drafts:
+                found.append(Candidate(path, record, meaning))
+        return position, found
 
     def _opened(self) -> "Search":
         if self._search is None:
@@ -132,10 +143,6 @@ class RecordSearch:
         if self._search is not None:
             self._search.close()
             self._search = None
-
-
-def is_related(score: float) -> bool:
-    return score >= RELATED
 
 
 def described(record: Record) -> dict[str, Any]:

@@ -6,29 +6,27 @@ other words.
 
 import secrets
 import time
-from contextlib import closing
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from engramfs.client.session import Session
 from engramfs.daemon.editing import Written
 from engramfs.errors import Conflict, Stale, UsageError
+from engramfs.history.edit import check_size
 from engramfs.model.file_edit import Create, Delete, FileEdit, Overwrite, Rename
 from engramfs.model.record import GENERAL, Record, render
 from engramfs.model.times import format_time
-from engramfs.search import likeness
+from engramfs.tools.known_records import KnownRecords, Verdict
 from engramfs.tools.reach import Reach
 from engramfs.tools.record_files import RecordFiles, checked_category
-from engramfs.tools.record_search import RecordSearch, is_related
+from engramfs.tools.record_search import RecordSearch
 
 Answer = dict[str, Any]
-Decision = Literal["added", "duplicate", "subset", "superset"]
 
 replace = msgspec.structs.replace
 _ATTEMPTS = 5
 _MOST_RELATED = 5
-_DECISIONS: dict[str, Decision] = {"same": "duplicate", "contained": "subset", "contains": "superset"}
 _HISTORY = "history"  # in the metadata: what a record said before
 
 
@@ -64,19 +62,32 @@ class Records:
 
     def memory_add(self, asked: MemoryAdd) -> Answer:
         files = self._files()
-        content = _content(asked.content)
-        decided, record, related = self._decide(content, files)
-        if decided in ("duplicate", "subset") and record is not None:
-            return {"id": record.id, "taskId": str(self._position()), "decision": decided}
-        if decided == "superset" and record is not None:
-            update = MemoryUpdate(
-                record.id, content, asked.tags, asked.category, asked.agentId, asked.metadata
-            )
-            return self.memory_update(update) | {"decision": decided}
+        made = self._made(asked)
+        text = render(made)
+        check_size(made.path, text)
+        known = KnownRecords(made.content, files, self._search)
+        known.catch_up()
+        verdict = known.verdict()
+        match verdict.record:
+            case None:
+                written = self._write(files, [Create(made.path, text)])
+                return {"id": made.id, "taskId": str(written.position), "decision": "added"} | _related(
+                    verdict
+                )
+            case record if verdict.decision == "superset":
+                update = MemoryUpdate(
+                    record.id, made.content, asked.tags, asked.category, asked.agentId, asked.metadata
+                )
+                return self.memory_update(update) | {"decision": "superset"}
+            case record:
+                answer = {"id": record.id, "taskId": str(self._position()), "decision": verdict.decision}
+                return answer | _differing(made.content, verdict)
+
+    def _made(self, asked: MemoryAdd) -> Record:
         now = format_time(time.time_ns())
-        made = Record(
+        return Record(
             id=secrets.token_hex(8),
-            content=content,
+            content=_content(asked.content),
             category=checked_category(asked.category or GENERAL),
             tags=asked.tags or (),
             agent=asked.agentId or self._session.info.agent,
@@ -85,30 +96,6 @@ class Records:
             created=now,
             updated=now,
         )
-        written = self._write(files, [Create(made.path, render(made))])
-        answer: Answer = {"id": made.id, "taskId": str(written.position), "decision": decided}
-        if related:
-            answer["related"] = related
-            answer["advice"] = "these are related: consider merging them with memory_update"
-        return answer
-
-    def _decide(self, content: str, files: RecordFiles) -> tuple[Decision, Record | None, list[Answer]]:
-        """What `content` is to what is remembered; the record that it is that to, and those related."""
-        related: list[tuple[float, Record]] = []
-        with closing(self._search.alike(content, files)) as candidates:
-            for record, meaning in candidates:
-                alike = likeness(content, record.content)
-                if alike.kind in _DECISIONS:
-                    return _DECISIONS[alike.kind], record, []
-                score = max(alike.score, meaning)
-                if is_related(score):
-                    related.append((score, record))
-        related.sort(key=lambda each: each[0], reverse=True)
-        shown = [
-            {"id": record.id, "content": record.content, "score": round(score, 4)}
-            for score, record in related[:_MOST_RELATED]
-        ]
-        return "added", None, shown
 
     def memory_update(self, asked: MemoryUpdate) -> Answer:
         files = self._files()
@@ -170,3 +157,25 @@ def _content(text: str) -> str:
     if not content.strip():
         raise UsageError("content is empty; say what to remember")
     return content
+
+
+def _related(verdict: Verdict) -> Answer:
+    """What is told of the records that say something alike."""
+    if not verdict.related:
+        return {}
+    related = [
+        {"id": record.id, "content": record.content, "score": round(score, 4)}
+        for score, record in verdict.related[:_MOST_RELATED]
+    ]
+    return {"related": related, "advice": "these are related: consider merging them with memory_update"}
+
+
+def _differing(content: str, verdict: Verdict) -> Answer:
+    """What the record says that was found instead, where that is not the same to the letter."""
+    if verdict.record is None or verdict.record.content == content:
+        return {}
+    return {
+        "content": verdict.record.content,
+        "score": round(verdict.score, 4),
+        "advice": "nothing was added: if this record is out of date, change it with memory_update",
+    }

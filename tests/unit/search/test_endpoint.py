@@ -100,7 +100,7 @@ def test_without_the_endpoint_words_are_searched_and_that_is_said(book: Book, op
     assert not search.has_meaning
     assert search.catch_up(10), "by keywords"
     assert search.wait(1, 10), "it can be found by them"
-    assert search.similar("tea", Place(book.store.name))
+    assert search.candidates("tea", Place(book.store.name))
 
 
 def test_an_endpoint_that_answers_again_is_used_again(

@@ -17,31 +17,35 @@ and decides with the people of the warehouse whether the report of the day waits
         ("Likes tea.", "likes  TEA"),
         ("喜欢喝茶。", "喜欢喝茶"),
         (LONG, LONG.replace("on the machine", "at the machine")),
+        (LONG, LONG.replace("02:30", "03:30")),
+        (LONG.replace("Ann", "Ben"), LONG),
         ("ＡＰＩ key rotates monthly", "API key rotates monthly."),
     ],
 )
-def test_what_differs_in_nothing_that_counts_is_the_same(one: str, other: str) -> None:
+def test_what_has_over_95_percent_in_common_is_the_same(one: str, other: str) -> None:
     found = likeness(one, other)
     assert found.kind == "same"
     assert found.score > SAME
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [("02:30", "03:30"), ("batch-7", "batch-8"), ("Ann", "Ben"), ("and then tells", "and never tells")],
-)
-def test_another_number_name_or_negation_is_another_memory(old: str, new: str) -> None:
-    found = likeness(LONG.replace(old, new), LONG)
+def test_a_negation_makes_another_memory() -> None:
+    found = likeness(LONG.replace("and then tells", "and never tells"), LONG)
     assert found.kind == "differs"
     assert RELATED <= found.score <= SAME
 
 
-def test_whole_sentences_are_contained() -> None:
+def test_sentences_and_words_in_a_row_are_contained() -> None:
     known = "Deploys on Tuesdays. The port is 8080.\nRollback with make down."
     assert likeness("the port is 8080", known).kind == "contained"
     assert likeness("The port is 8080. Rollback with make down", known).kind == "contained"
     assert likeness(known, "Deploys on Tuesdays!").kind == "contains"
     assert likeness("端口是8080。", "周二部署。端口是8080。回滚用 make down。").kind == "contained"
+    assert likeness("Rollback with make down. The port is 8080.", known).kind == "differs"
+    assert likeness("Deploys on Tuesdays. Rollback with make down.", known).kind == "contained"
+    assert likeness("Port 8080", "It is port 8080 that was closed in May").kind == "contained"
+    assert likeness("Tuesdays. The port", known).kind == "contained"
+    assert likeness("喝茶", "她喜欢喝茶。").kind == "contained"
+    assert likeness("port 80", "port 8080").kind == "differs"
 
 
 @pytest.mark.parametrize(
@@ -49,14 +53,10 @@ def test_whole_sentences_are_contained() -> None:
     [
         ("likes tea", "He no longer likes tea."),
         ("喜欢喝茶", "不喜欢喝茶"),
-        ("Port 8080", "Port 8080 was closed in May"),
-        (
-            "Deploys on Tuesdays. Rollback with make down.",
-            "Deploys on Tuesdays. Port 8080. Rollback with make down.",
-        ),
+        ("The port is open. It is 8080", "The port is open. It is 8080 no more. Ask Ann."),
     ],
 )
-def test_a_part_of_a_sentence_is_not(one: str, other: str) -> None:
+def test_what_another_text_denies_is_not_contained_in_it(one: str, other: str) -> None:
     assert likeness(one, other).kind == "differs"
     assert likeness(other, one).kind == "differs"
 
@@ -68,6 +68,14 @@ def test_nothing_is_contained_in_nothing() -> None:
 
 def test_long_texts_are_compared_too() -> None:
     text = " ".join(f"word{number}" for number in range(20_000))
-    found = likeness(text, text.replace("word77 ", "word77x "))
-    assert found.kind == "differs"
-    assert found.score == SAME
+    assert likeness(text, text.replace("word77 ", "word77x ")).kind == "same"
+    found = likeness(text, text.replace("word7", "other7"))
+    assert (found.kind, RELATED < found.score < SAME) == ("differs", True)
+    assert likeness(text, f"{text} and more").kind == "same"
+    assert likeness(text[:20_000], text).kind == "differs"  # it ends within a word
+    assert likeness("word19 word20", text).kind == "contained"
+
+
+def test_texts_without_words_are_the_same_only_as_they_are() -> None:
+    assert likeness("🙂 !", "🙂!").kind == "same"
+    assert likeness("🙂", "🙁").kind == "differs"

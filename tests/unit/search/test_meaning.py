@@ -101,24 +101,27 @@ def test_two_actors_never_meet(notes: Book, shelf: Shelf, search: Search) -> Non
         assert {one.store for one in found} == {mine.store.name} != {others.store.name}
 
 
-def test_what_is_similar_has_a_likeness(notes: Book, search: Search) -> None:
+def test_a_candidate_has_the_likeness_of_its_meaning(notes: Book, search: Search) -> None:
     search.catch_up(60)
-    place = Place(notes.store.name)
-    (best, *_) = search.similar("In the mornings she has green tea.", place)
-    assert (best.path, best.score > 0.5) == ("drink.md", True)
-    assert all(one.score < 0.5 for one in search.similar("The train to Rome leaves at nine.", place))
-    (same, *_) = search.similar("She drinks green tea in the morning.", place)
-    assert same.score == pytest.approx(1, abs=0.01)
+
+    def candidates(text: str) -> dict[str, float]:
+        return dict(search.candidates(text, Place(notes.store.name)))
+
+    assert candidates("In the mornings she has green tea.")["drink.md"] > 0.5
+    assert all(meaning < 0.5 for meaning in candidates("The train to Rome leaves at nine.").values())
+    said = "She drinks green tea in the morning."
+    assert candidates(said)["drink.md"] == pytest.approx(1, abs=0.01)
+    assert candidates(f"{said}\n\n# More\n" + "Lorem ipsum. " * 5000)["drink.md"] > 0.9
 
 
-def test_a_record_is_similar_by_what_it_says_and_not_by_its_front_matter(
-    book: Book, open_search: Opened
-) -> None:
+def test_what_a_record_says_makes_it_a_candidate(book: Book, open_search: Opened) -> None:
     put(book, {"records/a/1.md": record("Deploys happen on Tuesdays.", agentId="digest", sessionId="abc")})
     words = open_search(WORDS)
     words.catch_up(60)
-    (found,) = words.similar("Deploys happen on Tuesdays.", Place(book.store.name), "records")
-    assert found.score == 1
+    place = Place(book.store.name)
+    assert words.candidates("Deploys happen on Tuesdays.", place, "records") == [("records/a/1.md", 0.0)]
+    long = "\n".join(f"word{number} stands here" for number in range(5000))
+    assert words.candidates(f"{long} Tuesdays", place, "records") == [("records/a/1.md", 0.0)]
 
 
 def test_no_vector_is_made_twice(notes: Book, search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
