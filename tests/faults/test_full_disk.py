@@ -130,6 +130,9 @@ def test_a_close_that_found_no_room_enters_the_log_once_there_is_some(daemon: Da
     assert f"{name} was closed and is not recorded yet" in place.read(".versions/status").decode()
     daemon.kill_worker()
     assert place.read(name) == content
+    shown = place.read(".versions/status").decode()
+    assert f"{name} was closed and is not recorded yet" in shown
+    assert str(daemon.state) not in shown, "nor does the next worker tell agents where it is on the host"
     daemon.inside.shell(f"mount -o remount,size=64m {daemon.state}")
     eventually(lambda: f"created {name}" in place.changes()[-1])
     eventually(lambda: daemon.client.call("status")["journal"]["records"] == 0)

@@ -251,7 +251,10 @@ async def test_a_close_that_found_no_room_is_made_up_for_by_itself_once_there_is
     [failure] = machine.filesystem.resources.failures
     assert failure.store == machine.live().store.name
     assert "large was closed and is not recorded yet" in failure.what
-    assert "large was closed and is not recorded yet" in ann.read(".versions/status").decode()
+    shown = ann.read(".versions/status").decode()
+    assert "large was closed and is not recorded yet" in shown
+    assert machine.state in failure.what, "who runs it learns which disk it is"
+    assert machine.state not in shown, "an agent does not"
     small_disk.clear()
     await eventually(lambda: not machine.filesystem.resources.failed_closes)
     assert "large is recorded now" in ann.read(".versions/status").decode()

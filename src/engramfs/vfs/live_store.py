@@ -39,7 +39,6 @@ from engramfs.vfs.held_still import HeldStill
 from engramfs.vfs.messages import WaitingMessages
 from engramfs.vfs.node import Node
 from engramfs.vfs.orphans import Orphans
-from engramfs.vfs.recent import Recent
 from engramfs.vfs.resources import Resources
 from engramfs.vfs.store_tree import StoreTree
 from engramfs.vfs.unrecorded import DirtySpools
@@ -71,7 +70,7 @@ class LiveStore:
         self.messages = WaitingMessages()  # for versions to come
         self.coming: list[Cut] = []  # handed to the log writer, not written yet
         self.offers: list[trio.Event] = []  # refused contents on their way to be pending
-        self.recent = Recent(each for each in resources.failures if each.store == store.name)
+        self.recent = resources.recent(store.name)
         self.dirty = DirtySpools(resources.unrecorded)
         self.removed_by: dict[int, int] = {}  # node that may be open → the view that took its last name
         self.orphans = Orphans(resources.spool_path, store.id)

@@ -1,5 +1,7 @@
 """What the trees and views of one worker share."""
 
+import os
+
 import msgspec
 import trio
 
@@ -12,6 +14,7 @@ from engramfs.vfs.failed_closes import FailedCloses
 from engramfs.vfs.failures import Failures
 from engramfs.vfs.invalidator import Invalidator
 from engramfs.vfs.log_writer import Submitter
+from engramfs.vfs.recent import Recent
 from engramfs.vfs.repeated import Repeated
 from engramfs.vfs.unrecorded import Unrecorded
 
@@ -58,6 +61,11 @@ class Resources:
     def failed(self, store: str, what: str) -> None:
         """Remember a failure for `status`."""
         self.failures.add(store, what)
+
+    def recent(self, store: str) -> Recent:
+        """What happened in a store lately, and before this worker."""
+        earlier = (each for each in self.failures if each.store == store)
+        return Recent(earlier, state=os.path.dirname(self.spool_path))
 
     async def journal_synced(self) -> None:
         """Wait until what the journal has so far survives the loss of power. Raises `StorageError`."""
