@@ -89,6 +89,29 @@ def test_what_is_offered_is_what_the_session_may_do(environment: dict[str, str])
     ]
 
 
+def test_two_servers_without_a_daemon_wait_for_each_other(
+    environment: dict[str, str], client: Client
+) -> None:
+    who = environment, "--agent", "digest", "--actor", "alice"
+
+    async def use() -> None:
+        async with asyncio.timeout(60), connected(*who) as one, connected(*who) as other:
+            await asyncio.gather(
+                *(
+                    agent.call(
+                        "write_context",
+                        context="state",
+                        files=[{"path": f"{name}{number}.md", "mode": "create", "content": "x"}],
+                    )
+                    for number in range(10)
+                    for name, agent in (("a", one), ("b", other))
+                )
+            )
+
+    asyncio.run(use())
+    assert len(client.log("memory/digest/state")) == 20
+
+
 def test_the_memory_tool_answers_in_its_own_words(serve: Callable[[Use], Any]) -> None:
     async def use(agent: Agent) -> None:
         created = await agent.call("memory", command="create", path="/memories/a.md", file_text="x")

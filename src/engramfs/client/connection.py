@@ -15,6 +15,8 @@ from engramfs.daemon.paths import locate
 if TYPE_CHECKING:
     from engramfs.storage.protocol import Reader
 
+_PATIENCE = 2.0  # seconds for another program that writes without a daemon to have done so
+
 
 class Connection:
     """The state directory and daemon at these places, or at the usual ones; see `engramfs.daemon.paths`.
@@ -30,7 +32,7 @@ class Connection:
         *,
         note: Callable[[str], None] = lambda _what: None,
     ) -> None:
-        self.state = State(locate(state, run, config), note)
+        self.state = State(locate(state, run, config), note, _PATIENCE)
         self.lock = threading.RLock()
         self.searching = Searching(self)
 

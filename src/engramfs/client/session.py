@@ -13,7 +13,7 @@ import msgspec
 from engramfs.client.answers import Attachment, SearchAnswer, SessionInfo
 from engramfs.daemon.client import ControlClient
 from engramfs.daemon.editing import EditRequest, Written, apply, writable_attachment
-from engramfs.errors import NotFound, Refused
+from engramfs.errors import Busy, NotFound, Refused
 from engramfs.model.access import Access
 from engramfs.model.author import Author
 from engramfs.model.file_edit import EditLimits, FileEdit
@@ -108,8 +108,13 @@ class Session:
         with self.client.lock:
             if self._control.is_listening():
                 return self._by_daemon(request)
-            with self.client.state.writing(f"session {self.id}") as repository:
-                return self._alone(repository, request)
+            try:
+                with self.client.state.writing(f"session {self.id}") as repository:
+                    return self._alone(repository, request)
+            except Busy:
+                if not self._control.is_listening():
+                    raise
+                return self._by_daemon(request)  # which was started meanwhile
 
     def _by_daemon(self, request: EditRequest) -> Written:
         if not self._at_daemon:

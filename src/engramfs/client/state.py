@@ -29,14 +29,20 @@ def _say_nothing(_what: str) -> None:
 
 
 class State:
-    """Open with `locations`. `note` is told what a person should know; close it with `close`."""
+    """Open with `locations`. `note` is told what a person should know; close it with `close`.
+
+    Where another process writes alone, `writing` waits for `patience` seconds until it has done so.
+    """
 
     inline_reads = True  # an engine of its own, for what only reads: see `reading_only`
 
-    def __init__(self, locations: Locations, note: Callable[[str], None] = _say_nothing) -> None:
+    def __init__(
+        self, locations: Locations, note: Callable[[str], None] = _say_nothing, patience: float = 0.0
+    ) -> None:
         self.locations = locations
         self.control = ControlClient(locations.run, state=locations.state)
         self._note = note
+        self._patience = patience
         self._open: Repository | None = None
 
     def configuration(self) -> "Config":
@@ -61,7 +67,7 @@ class State:
         yield self._reader()
 
     @contextlib.contextmanager
-    def writing(self, purpose: str) -> "Iterator[Repository]":
+    def writing(self, purpose: str, patience: float | None = None) -> "Iterator[Repository]":
         """The log with the store lock, while no daemon runs. `purpose` tells others who holds the lock.
 
         Creates what is missing. Raises `Busy` when another process writes.
@@ -69,7 +75,8 @@ class State:
         from engramfs.history.repository import Repository
 
         self.close()
-        with Repository.open(self.locations.state, write=purpose) as repository:
+        patience = self._patience if patience is None else patience
+        with Repository.open(self.locations.state, write=purpose, patience=patience) as repository:
             self.seal_journal(repository)
             yield repository
 
@@ -104,7 +111,7 @@ class State:
         if not has_records(os.path.join(self.locations.state, "journal")):
             return
         try:
-            with self.writing("engramfs recovery"):
+            with self.writing("engramfs recovery", 0.0):
                 pass
         except Busy as error:
             self._note(f"showing what is sealed; {error.message}")

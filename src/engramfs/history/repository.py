@@ -34,11 +34,11 @@ class Repository:
         self._lock = lock
 
     @classmethod
-    def open(cls, state: str, *, write: str | None = None) -> "Repository":
+    def open(cls, state: str, *, write: str | None = None, patience: float = 0.0) -> "Repository":
         """Open `state` for reading, or for writing too with `write` naming the purpose to others.
 
         Writing creates what is missing. Raises `NotFound` when there is nothing to read, `Busy` when
-        another process writes, `Corrupt` and `Unavailable` as the engine does.
+        another process writes for `patience` seconds more, `Corrupt` and `Unavailable` as the engine does.
         """
         log = os.path.join(state, "log")
         if write is None:
@@ -47,7 +47,7 @@ class Repository:
             repository = cls(state, LmdbEngine(log, read_only=True), None)
         else:
             _create(state)
-            lock = StoreLock(state, write)
+            lock = StoreLock(state, write, patience)
             try:
                 repository = cls(state, LmdbEngine(log), lock)
             except BaseException:

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,16 @@ def test_the_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
     lock.close()
     lock.close()
     StoreLock(str(tmp_path), "another").close()
+
+
+def test_who_has_patience_gets_the_lock_when_the_first_lets_go(tmp_path: Path) -> None:
+    lock = StoreLock(str(tmp_path), "engramfs import")
+    with pytest.raises(Busy, match=r"which did not let go within 0\.05 s"):
+        StoreLock(str(tmp_path), "another", patience=0.05)
+    letting_go = threading.Timer(0.1, lock.close)
+    letting_go.start()
+    StoreLock(str(tmp_path), "another", patience=30).close()
+    letting_go.join()
 
 
 def test_the_lock_of_a_process_that_was_killed_is_free(tmp_path: Path) -> None:
