@@ -89,7 +89,7 @@ def test_what_is_offered_is_what_the_session_may_do(environment: dict[str, str])
     ]
 
 
-def test_two_servers_without_a_daemon_wait_for_each_other(
+def test_two_servers_without_a_daemon_wait_for_each_other_and_add_nothing_twice(
     environment: dict[str, str], client: Client
 ) -> None:
     who = environment, "--agent", "digest", "--actor", "alice"
@@ -107,6 +107,11 @@ def test_two_servers_without_a_daemon_wait_for_each_other(
                     for name, agent in (("a", one), ("b", other))
                 )
             )
+            added = await asyncio.gather(
+                *(agent.call("memory_add", content="Likes tea.") for agent in (one, other, one, other))
+            )
+            assert sorted(each["decision"] for each in added) == ["added", *["duplicate"] * 3]
+            assert len({each["id"] for each in added}) == 1
 
     asyncio.run(use())
     assert len(client.log("memory/digest/state")) == 20

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,37 @@ def test_of_a_long_text_only_the_beginning_is_embedded_before_the_answer(
         embedded.clear()
         assert memory("add", content=content)["decision"] == "added"
         assert sum(map(len, embedded)) <= 600
+
+
+def test_what_two_add_at_once_is_added_once(
+    wordless: Memory, client: Client, open_session: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both have looked before either writes."""
+    from engramfs.tools.known_records import KnownRecords
+
+    real, both = KnownRecords.verdict, threading.Barrier(2)
+    looked = threading.local()
+
+    def verdict(self: KnownRecords) -> Any:
+        found = real(self)
+        if not hasattr(looked, "before"):
+            looked.before = True
+            both.wait(30)
+        return found
+
+    other = Memory(open_session())
+    try:
+        monkeypatch.setattr(KnownRecords, "verdict", verdict)
+        with ThreadPoolExecutor(2) as pool:
+            answers = [
+                each.result(30)
+                for each in [pool.submit(one, "add", content="Likes tea.") for one in (wordless, other)]
+            ]
+    finally:
+        other.offered.close()
+    assert sorted(each["decision"] for each in answers) == ["added", "duplicate"]
+    assert answers[0]["id"] == answers[1]["id"]
+    assert len(client.files(STORE, under="records")) == 1
 
 
 def test_related_records_are_named(wordless: Memory) -> None:

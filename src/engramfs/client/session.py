@@ -97,14 +97,20 @@ class Session:
         return self.client.searching.find_as_shown(query, wanted, progress)
 
     def edit(
-        self, store: str, edits: Sequence[FileEdit], message: str = "", limits: EditLimits | None = None
+        self,
+        store: str,
+        edits: Sequence[FileEdit],
+        message: str = "",
+        limits: EditLimits | None = None,
+        *,
+        head: int | None = None,
     ) -> Written:
-        """Do all `edits` to `store` as one version, or none of them.
+        """Do all `edits` to `store` as one version, or none of them; with `head`, only after that version.
 
-        Raises `NotFound` and `ReadOnly` when the session may not write there, and what
-        `engramfs.history.edit.plan` raises.
+        Raises `NotFound` and `ReadOnly` when the session may not write there, `Stale` when the head is
+        another, and what `engramfs.history.edit.plan` raises.
         """
-        request = EditRequest(self.id, store, tuple(edits), message, limits or EditLimits())
+        request = EditRequest(self.id, store, tuple(edits), message, limits or EditLimits(), head)
         with self.client.lock:
             if self._control.is_listening():
                 return self._by_daemon(request)

@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from engramfs.errors import NotFound, ReadOnly
+from engramfs.errors import NotFound, ReadOnly, Stale
 from engramfs.history import catalog, commit, edit, forks, log, pending
 from engramfs.history.commit import Commit
 from engramfs.history.working_tree import Name
@@ -22,13 +22,14 @@ VIA = "tool"  # how a version says that it came this way
 
 
 class EditRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One call, for a session that has `store` attached."""
+    """One call, for a session that has `store` attached. `head` is the version that it was planned for."""
 
     session: str
     store: str
     edits: tuple[FileEdit, ...]
     message: str = ""
     limits: EditLimits = EditLimits()
+    head: int | None = None
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -93,9 +94,16 @@ def apply(
 ) -> Applied:
     """Plan and commit a call: to the store, or to a fork of it, where it waits for approval.
 
-    Raises as `engramfs.history.edit.plan` does, and `Archived`.
+    Raises as `engramfs.history.edit.plan` does, `Archived`, and `Stale` when the head is another than asked.
     """
     store = catalog.writable(writer, request.store)
+    head = catalog.head(writer, store.id).number
+    if request.head is not None and request.head != head:
+        raise Stale(
+            f"{store.name} is at version {head} and not at {request.head} any more; nothing was written: "
+            "look at it again",
+            version=head,
+        )
     target = forks.as_base(writer, catalog.get(writer, fork)) if fork else store
     planned = edit.plan(
         writer,
@@ -109,7 +117,6 @@ def apply(
         first_node=first_node,
         held=held,
     )
-    head = catalog.head(writer, store.id).number
     offered = None
     if fork:
         version = forks.apply(writer, planned.commit, head)

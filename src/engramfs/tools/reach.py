@@ -54,9 +54,11 @@ class Reach:
         edits: Sequence[FileEdit],
         message: str = "",
         limits: EditLimits | None = None,
+        *,
+        head: int | None = None,
     ) -> Written:
         """Raises as `Session.edit`, and `Waits` when it waits for approval now."""
-        written = self.session.edit(attachment.store, edits, message, limits)
+        written = self.session.edit(attachment.store, edits, message, limits, head=head)
         if written.pending:
             raise Waits(
                 f"the change waits for a person's approval as pending {written.pending} of {written.store}; "

@@ -5,7 +5,9 @@ other words.
 """
 
 import secrets
+import threading
 import time
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -26,6 +28,7 @@ Answer = dict[str, Any]
 
 replace = msgspec.structs.replace
 _ATTEMPTS = 5
+_LOOKS = 20  # at what was written while `memory_add` looked; each takes a few milliseconds
 _MOST_RELATED = 5
 _HISTORY = "history"  # in the metadata: what a record said before
 
@@ -55,6 +58,7 @@ class Records:
     def __init__(self, reach: Reach, search: RecordSearch) -> None:
         self._reach = reach
         self._search = search
+        self._adding = threading.Lock()  # what is added at once is looked up one after the other
 
     @property
     def _session(self) -> Session:
@@ -63,22 +67,28 @@ class Records:
     def memory_add(self, asked: MemoryAdd) -> Answer:
         files = self._files()
         made = self._made(asked)
-        text = render(made)
-        check_size(made.path, text)
-        known = KnownRecords(made.content, files, self._search)
-        known.catch_up()
+        check_size(made.path, render(made))
+        with self._adding:
+            known = KnownRecords(made.content, files, self._search)
+            for _ in range(_LOOKS):
+                known.catch_up()
+                with suppress(Stale):  # something was written after the look, the same perhaps
+                    return self._added(asked, made, files, known)
+        raise Conflict("the memory is being changed by others all the time; try again")
+
+    def _added(self, asked: MemoryAdd, made: Record, files: RecordFiles, known: KnownRecords) -> Answer:
+        """Raises `Stale` when the memory is not at the version any more that is known."""
         verdict = known.verdict()
         match verdict.record:
             case None:
-                written = self._write(files, [Create(made.path, text)])
-                return {"id": made.id, "taskId": str(written.position), "decision": "added"} | _related(
-                    verdict
-                )
+                written = self._write(files, [Create(made.path, render(made))], known.version)
+                answer = {"id": made.id, "taskId": str(written.position), "decision": "added"}
+                return answer | _related(verdict)
             case record if verdict.decision == "superset":
                 update = MemoryUpdate(
                     record.id, made.content, asked.tags, asked.category, asked.agentId, asked.metadata
                 )
-                return self.memory_update(update) | {"decision": "superset"}
+                return self._updated(files, update, known.version) | {"decision": "superset"}
             case record:
                 answer = {"id": record.id, "taskId": str(self._position()), "decision": verdict.decision}
                 return answer | _differing(made.content, verdict)
@@ -100,19 +110,20 @@ class Records:
     def memory_update(self, asked: MemoryUpdate) -> Answer:
         files = self._files()
         for _ in range(_ATTEMPTS):
-            before, digest = files.get(asked.id)
-            after = self._updated(before, asked)
-            edits: list[FileEdit] = [Overwrite(before.path, render(after), digest)]
-            if after.path != before.path:
-                edits.append(Rename(before.path, after.path))
-            try:
-                written = self._write(files, edits)
-            except Stale:
-                continue
-            return {"id": asked.id, "taskId": str(written.position)}
+            with suppress(Stale):
+                return self._updated(files, asked)
         raise Conflict(f"record {asked.id} is being changed by others; try again")
 
-    def _updated(self, before: Record, asked: MemoryUpdate) -> Record:
+    def _updated(self, files: RecordFiles, asked: MemoryUpdate, head: int | None = None) -> Answer:
+        before, digest = files.get(asked.id)
+        after = self._after(before, asked)
+        edits: list[FileEdit] = [Overwrite(before.path, render(after), digest)]
+        if after.path != before.path:
+            edits.append(Rename(before.path, after.path))
+        written = self._write(files, edits, head)
+        return {"id": asked.id, "taskId": str(written.position)}
+
+    def _after(self, before: Record, asked: MemoryUpdate) -> Record:
         now = format_time(time.time_ns())
         history = before.metadata.get(_HISTORY)
         history = list(history) if isinstance(history, list) else []
@@ -141,8 +152,8 @@ class Records:
         self._reach.refresh()
         return RecordFiles(self._reach)
 
-    def _write(self, files: RecordFiles, edits: list[FileEdit]) -> Written:
-        return self._reach.write(files.attachment, edits)
+    def _write(self, files: RecordFiles, edits: list[FileEdit], head: int | None = None) -> Written:
+        return self._reach.write(files.attachment, edits, head=head)
 
     def _position(self) -> int:
         from engramfs.history.log import feed_position
