@@ -71,8 +71,13 @@ def test_a_hub_that_was_unmounted_by_hand(daemon: Daemon) -> None:
     refused = daemon.command("up", "--root", place.root)
     assert (refused.code, refused.err.count("\n")) == (6, 1)
     assert f"{hub} was unmounted while the daemon serves" in refused.err
+    assert f"{hub} was unmounted while the daemon serves" in daemon.ok("status")
     daemon.ok("down")
     assert daemon.up(root=place.root).read("a") == b"content"
+    assert "while the daemon serves" not in daemon.ok("status")
+    daemon.inside.shell(f"mount -t tmpfs over {hub}")
+    assert f"{hub} is covered by a mount of tmpfs" in daemon.ok("status")
+    daemon.inside.shell(f"umount {hub}")
     assert findings(daemon)["daemon"][0]["level"] == "ok"
 
 

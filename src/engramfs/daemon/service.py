@@ -38,6 +38,8 @@ from engramfs.history.repository import Repository
 from engramfs.model.names import raw
 from engramfs.model.store import Store
 from engramfs.model.times import format_time
+from engramfs.mount.hub import said_of_hidden
+from engramfs.mount.mountinfo import read_mounts, top_mount
 from engramfs.storage.protocol import Reader
 from engramfs.vfs.filesystem import Filesystem
 
@@ -153,8 +155,15 @@ class Service:
                 {"time": format_time(failure.time), "store": failure.store, "what": failure.what}
                 for failure in resources.failures
             ],
-            "notices": [] if hygiene.is_available() else [hygiene.MISSING],
+            "notices": await self._notices(),
         }
+
+    async def _notices(self) -> list[str]:
+        """What somebody should do something about. The list of mounts is read; none of them is touched."""
+        met = top_mount(await trio.to_thread.run_sync(read_mounts), self._mount)
+        is_hidden = met is None or not met.is_ours
+        hidden = [said_of_hidden(self._mount, met)] if is_hidden else []
+        return hidden if hygiene.is_available() else [*hidden, hygiene.MISSING]
 
     def _secrets(self) -> list[dict[str, object]]:
         """The newest versions that look like they hold one, and how many of their files do."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from engramfs.errors import EngramError, NoDaemon, NotFound, Unavailable
 from engramfs.mount import syscalls
+from engramfs.mount.hub import said_of_hidden
 from engramfs.mount.mountinfo import Mount, read_mounts, top_mount
 
 _BENEATH_HUB = syscalls.RESOLVE_BENEATH | syscalls.RESOLVE_NO_SYMLINKS
@@ -58,10 +59,7 @@ def _find_hub(hub: str, daemon_pid: int) -> Mount:
     except FileNotFoundError as error:
         raise NoDaemon(f"no process {daemon_pid}: the daemon is gone; start it with engramfs up") from error
     if mount is None or not mount.is_ours:
-        what = "was unmounted" if mount is None else f"is covered by a mount of {mount.kind}"
-        raise NoDaemon(
-            f"{hub} {what} while the daemon serves: nothing can be attached; engramfs down, then engramfs up"
-        )
+        raise NoDaemon(said_of_hidden(hub, mount))
     return mount
 
 

@@ -11,7 +11,7 @@ import time
 from engramfs.errors import Busy, Refused, Unavailable
 from engramfs.mount import syscalls
 from engramfs.mount.liveness import Liveness, liveness
-from engramfs.mount.mountinfo import FUSE_TYPE, read_mounts, top_mount
+from engramfs.mount.mountinfo import FUSE_TYPE, Mount, read_mounts, top_mount
 
 DEVICE = "/dev/fuse"
 CONTROL_FILESYSTEM = "/sys/fs/fuse/connections"
@@ -62,6 +62,13 @@ def mount_new(point: str) -> int:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def said_of_hidden(point: str, met: Mount | None) -> str:
+    """What is said when whoever opens `point` meets another mount than the hub, or none."""
+    what = "was unmounted" if met is None else f"is covered by a mount of {met.kind}"
+    do = "engramfs down, then engramfs up"
+    return f"{point} {what} while the daemon serves: nothing can be attached; {do}"
 
 
 def unmount(point: str) -> None:
