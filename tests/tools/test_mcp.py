@@ -92,6 +92,8 @@ def test_what_is_offered_is_what_the_session_may_do(environment: dict[str, str])
 def test_two_servers_without_a_daemon_wait_for_each_other_and_add_nothing_twice(
     environment: dict[str, str], client: Client
 ) -> None:
+    with open(environment["ENGRAMFS_CONFIG"], "a", encoding="utf-8") as configuration:
+        configuration.write("[search]\nsemantic = false\n")
     who = environment, "--agent", "digest", "--actor", "alice"
 
     async def use() -> None:
@@ -126,6 +128,55 @@ def test_the_memory_tool_answers_in_its_own_words(serve: Callable[[Use], Any]) -
         assert caught.value.text == ("The path /memories/b.md does not exist. Please provide a valid path.")
 
     serve(use)
+
+
+def test_a_refusal_of_the_memory_tool_has_its_words_as_text_and_its_code_beside_them(
+    serve: Callable[[Use], Any],
+) -> None:
+    a, b = "/memories/a.md", "/memories/b.md"
+    refused: list[tuple[str, str, dict[str, Any]]] = [
+        ("not_found", f"The path {b} does not exist. Please provide a valid path.", view(b)),
+        ("not_found", f"Error: The path {b} does not exist", {"command": "delete", "path": b}),
+        ("exists", f"Error: File {a} already exists", create(a, "x")),
+        ("exists", f"Error: The destination {a} already exists", rename(a, a)),
+        ("not_found", "did not appear verbatim", {**replace(a), "old_str": "zz"}),
+        ("not_unique", "Multiple occurrences of old_str `x` in lines: 1, 2", replace(a)),
+        ("read_only", "Error: /memories/org/c.md is read-only", create("/memories/org/c.md", "x")),
+        ("too_large", "over the limit of 2,097,152 bytes", create(b, "x" * (2 << 20 | 1))),
+        ("usage", "Path must start with /memories, got: /etc", view("/etc")),
+        ("usage", "Path /memories/../x would escape /memories directory", view("/memories/../x")),
+        (
+            "refused",
+            "Cannot delete the /memories directory itself",
+            {"command": "delete", "path": "/memories"},
+        ),
+    ]
+
+    async def use(agent: Agent) -> None:
+        await agent.call("memory", **create(a, "x\nx"))
+        for code, says, command in refused:
+            with pytest.raises(Refused) as caught:
+                await agent.call("memory", **command)
+            assert (caught.value.code, says in caught.value.text) == (code, True), caught.value
+            assert not caught.value.text.startswith(f"{code}: ")
+
+    serve(use)
+
+
+def view(path: str) -> dict[str, Any]:
+    return {"command": "view", "path": path}
+
+
+def create(path: str, text: str) -> dict[str, Any]:
+    return {"command": "create", "path": path, "file_text": text}
+
+
+def rename(path: str, new_path: str) -> dict[str, Any]:
+    return {"command": "rename", "old_path": path, "new_path": new_path}
+
+
+def replace(path: str) -> dict[str, Any]:
+    return {"command": "str_replace", "path": path, "old_str": "x", "new_str": "y"}
 
 
 def test_an_unknown_tool_and_wrong_arguments_are_errors_of_the_tool(serve: Callable[[Use], Any]) -> None:

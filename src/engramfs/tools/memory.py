@@ -9,14 +9,25 @@ from typing import Literal
 
 import msgspec
 
-from engramfs.errors import AlreadyExists, NotFound, Stale, UsageError
+from engramfs.errors import (
+    AlreadyExists,
+    Conflict,
+    NotFound,
+    NotUnique,
+    ReadOnly,
+    Refused,
+    Stale,
+    TooLarge,
+    Unsupported,
+    UsageError,
+)
 from engramfs.history.tree import Tree, resolve
 from engramfs.model.entry import ROOT_NODE, Entry, Kind
 from engramfs.model.file_edit import Create, Delete, EditLimits, FileEdit, Overwrite, Rename
 from engramfs.model.names import printable
 from engramfs.storage import blobs
 from engramfs.tools import memory_text as text
-from engramfs.tools.memory_paths import ROOT, Location, MemoryFailure, locate, organisation
+from engramfs.tools.memory_paths import ROOT, Location, locate, organisation
 from engramfs.tools.reach import ORG_MEMORY, Reach
 
 LIMITS = EditLimits(max_file_size=2 << 20)  # the store's own limit holds beside it
@@ -40,7 +51,7 @@ class MemoryCommand(msgspec.Struct, frozen=True):
 
 
 class Memory:
-    """The six commands. What is not done is a `MemoryFailure`, whose message is for the model."""
+    """The six commands. What is not done is an error whose message is for the model."""
 
     def __init__(self, reach: Reach) -> None:
         self._reach = reach
@@ -72,12 +83,12 @@ class Memory:
         shown = path.rstrip("/") or path
         location = locate(self._reach, path)
         if location.entry is None:
-            raise MemoryFailure(text.missing(path))
+            raise NotFound(text.missing(path))
         if location.entry.kind is Kind.DIRECTORY:
             return text.directory(shown, self._listing(shown, location))
         lines = self._content(location, path)[1].split("\n")
         if len(lines) > text.MAX_LINES:
-            raise MemoryFailure(text.too_many_lines(path))
+            raise TooLarge(text.too_many_lines(path))
         first, last = 0, len(lines)
         if view_range is not None and len(view_range) == 2:
             first = max(1, view_range[0]) - 1
@@ -99,34 +110,34 @@ class Memory:
         with self._reach.tree(attachment) as (reader, _, tree):
             entry = resolve(tree, location.path)
             if entry is None:
-                raise MemoryFailure(text.missing(path))
+                raise NotFound(text.missing(path))
             if entry.kind is not Kind.FILE:
-                raise MemoryFailure(f"The path {path} is not a file.")
+                raise Conflict(f"The path {path} is not a file.")
             content = blobs.read(reader, entry.digest, entry.size)
         try:
             return entry.digest.hex(), content.decode()
         except UnicodeDecodeError:
-            raise MemoryFailure(f"The file {path} is not text.") from None
+            raise Unsupported(f"The file {path} is not text.") from None
 
     # Changing
 
     def create(self, path: str, file_text: str) -> str:
         location = self._found(path)
         if location.entry is not None or location.is_root:
-            raise MemoryFailure(text.exists(path))
+            raise AlreadyExists(text.exists(path))
         try:
             self._write(location, path, Create(printable(location.path), file_text))
         except AlreadyExists:
-            raise MemoryFailure(text.exists(path)) from None
+            raise AlreadyExists(text.exists(path)) from None
         return f"File created successfully at: {path}"
 
     def str_replace(self, path: str, old_str: str, new_str: str) -> str:
         def change(content: str) -> tuple[str, str]:
             at = content.find(old_str) if old_str else -1
             if at < 0:
-                raise MemoryFailure(text.not_found(old_str, path))
+                raise NotFound(text.not_found(old_str, path))
             if content.count(old_str) > 1:
-                raise MemoryFailure(text.not_unique(old_str, _lines_of(content, old_str)))
+                raise NotUnique(text.not_unique(old_str, _lines_of(content, old_str)))
             changed = content.replace(old_str, new_str)
             return changed, text.edited(changed.split("\n"), content.count("\n", 0, at))
 
@@ -138,7 +149,7 @@ class Memory:
             if lines[-1] == "":
                 lines.pop()
             if not 0 <= insert_line <= len(lines):
-                raise MemoryFailure(text.bad_line(insert_line, len(lines)))
+                raise UsageError(text.bad_line(insert_line, len(lines)))
             lines.insert(insert_line, insert_text.rstrip("\n"))
             return "\n".join(lines).removesuffix("\n") + "\n", f"The file {path} has been edited."
 
@@ -149,7 +160,7 @@ class Memory:
         for _ in range(_ATTEMPTS):
             location = self._found(path)
             if location.entry is None:
-                raise MemoryFailure(missing)
+                raise NotFound(missing)
             digest, before = self._content(location, path)
             after, answer = change(before)
             try:
@@ -157,38 +168,36 @@ class Memory:
             except Stale:
                 continue
             return answer
-        raise MemoryFailure(
-            f"Error: The file {path} is being changed by others all the time. Please try again"
-        )
+        raise Conflict(f"Error: The file {path} is being changed by others all the time. Please try again")
 
     def delete(self, path: str) -> str:
         location = self._found(path)
         if location.is_root:
-            raise MemoryFailure(f"Cannot delete the {ROOT} directory itself")
+            raise Refused(f"Cannot delete the {ROOT} directory itself")
         if location.entry is None:  # what is above it may be a file
-            raise MemoryFailure(text.missing_error(path))
+            raise NotFound(text.missing_error(path))
         try:
             self._write(location, path, Delete(printable(location.path), recursive=True))
         except NotFound:
-            raise MemoryFailure(text.missing_error(path)) from None
+            raise NotFound(text.missing_error(path)) from None
         return f"Successfully deleted {path}"
 
     def rename(self, old_path: str, new_path: str) -> str:
         old, new = self._found(old_path), self._found(new_path)
         if old.is_root:
-            raise MemoryFailure(f"Cannot rename the {ROOT} directory itself")
+            raise Refused(f"Cannot rename the {ROOT} directory itself")
         if new.entry is not None:
-            raise MemoryFailure(text.destination_exists(new_path))
+            raise AlreadyExists(text.destination_exists(new_path))
         if old.entry is None:
-            raise MemoryFailure(text.missing_error(old_path))
+            raise NotFound(text.missing_error(old_path))
         if old.attachment.store != new.attachment.store:
-            raise MemoryFailure(f"Error: {new_path} is in another memory than {old_path}")
+            raise Conflict(f"Error: {new_path} is in another memory than {old_path}")
         try:
             self._write(old, old_path, Rename(printable(old.path), printable(new.path)))
         except NotFound:
-            raise MemoryFailure(text.missing_error(old_path)) from None
+            raise NotFound(text.missing_error(old_path)) from None
         except AlreadyExists:
-            raise MemoryFailure(text.destination_exists(new_path)) from None
+            raise AlreadyExists(text.destination_exists(new_path)) from None
         return f"Successfully renamed {old_path} to {new_path}"
 
     def clear(self) -> str:
@@ -208,7 +217,7 @@ class Memory:
 
     def _write(self, location: Location, path: str, edit: FileEdit) -> None:
         if not location.attachment.writable:
-            raise MemoryFailure(f"Error: {path} is read-only")
+            raise ReadOnly(f"Error: {path} is read-only")
         self._reach.write(location.attachment, [edit], limits=LIMITS)
 
 

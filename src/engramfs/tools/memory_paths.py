@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import msgspec
 
 from engramfs.client import Attachment
-from engramfs.errors import EngramError
+from engramfs.errors import UsageError
 from engramfs.history.tree import resolve
 from engramfs.model.entry import ROOT_NODE, Entry, Kind
 from engramfs.model.names import raw
@@ -25,10 +25,6 @@ if TYPE_CHECKING:
 
 ROOT = "/memories"
 _MAX_LINKS = 40
-
-
-class MemoryFailure(EngramError):
-    """A command that was not done; the message is read by a model."""
 
 
 class Location(msgspec.Struct, frozen=True):
@@ -44,7 +40,7 @@ class Location(msgspec.Struct, frozen=True):
 
 
 def locate(reach: Reach, path: str) -> Location:
-    """Raises `MemoryFailure` for a path that is not under `/memories`, or that leads out of it."""
+    """Raises `UsageError` for a path that is not under `/memories`, or that leads out of it."""
     attachment, inside = _attachment(reach, _plain(path))
     with reach.tree(attachment) as (_, _, tree):
         found = _followed(tree, inside, path)
@@ -59,7 +55,7 @@ def organisation(reach: Reach) -> Attachment | None:
 def _plain(path: str) -> str:
     """`path` without `.` and `..`, checked."""
     if path != ROOT and not path.startswith(f"{ROOT}/"):
-        raise MemoryFailure(f"Path must start with {ROOT}, got: {path}")
+        raise UsageError(f"Path must start with {ROOT}, got: {path}")
     plain = posixpath.normpath(path)
     decoded = path
     for _ in range(3):  # `%252e` is one that was encoded twice
@@ -111,5 +107,5 @@ def _followed(tree: "Tree", path: bytes, shown: str) -> bytes:
     return b"/".join(done)
 
 
-def _escape(path: str) -> MemoryFailure:
-    return MemoryFailure(f"Path {path} would escape {ROOT} directory")
+def _escape(path: str) -> UsageError:
+    return UsageError(f"Path {path} would escape {ROOT} directory")
