@@ -387,7 +387,7 @@ def test_what_diff_prints_can_be_applied(engramfs: Command, tool: tuple[str, ...
             Rename("before", "after it"),
             Edit("after it", "\ttwo", "\t2"),
             Rename("old place", "new place"),
-            Create("made", "new"),
+            Create("new place/made", "new"),
         ]
         repository.transact(
             lambda writer: commit.apply(
@@ -401,13 +401,15 @@ def test_what_diff_prints_can_be_applied(engramfs: Command, tool: tuple[str, ...
     assert "renamed directory old place → new place\n" in shown
     assert engramfs.ok("diff", "contexts/a@1", "contexts/a@2", "--stat").splitlines() == [
         "renamed file before → after it                 | 2 + -",
-        "created file made                              | 1 +",
         "renamed directory old place → new place        | 0",
+        "created file new place/made                    | 1 +",
         "renamed file old place/ü\\t漢 → new place/ü\\t漢 | 0",
         "4 changed, 2 lines added, 1 removed",
     ]
     for form in (("show", "contexts/a", "-p"), ("log", "contexts/a", "-p", "-n", "1")):
         assert "rename from before\nrename to after it\n" in engramfs.ok(*form)
+    listed = [line.split(maxsplit=1) for line in engramfs.ok("show", "contexts/a").splitlines()]
+    assert [line[1] for line in listed if line and line[0] == "with"] == ["new place/ü\\t漢"]
     engramfs.ok("export", "contexts/a", "wanted")
     subprocess.run(tool, input=os.fsencode(shown), cwd=engramfs.directory / "copy", check=True, timeout=20)
     same = ["diff", "-r", "copy", "wanted"]

@@ -102,25 +102,27 @@ def print_version(
             f"the oldest whole version is {store}@{oldest}",
         )
     output.line("")
-    for change in changes:
+    listed = list(changes)
+    named = {change.path for change in listed}
+    for change in listed:
         has_size = change.kind is not Kind.DIRECTORY and change.op is not ChangeKind.DELETED
         size = format_size(change.size) if has_size else ""
         output.line((f"{change.op.label:<8}", _COLOURS[change.op]), path_of(change), (size, "bright_black"))
         if tree is not None and change.op is ChangeKind.RENAMED and not change.is_redacted:
-            _print_moved(output, tree, change)
+            _print_moved(output, tree, change, named)
 
 
-def _print_moved(output: Output, tree: "Tree", change: Change) -> None:
-    """The first files of a directory that was renamed."""
+def _print_moved(output: Output, tree: "Tree", change: Change, named: set[bytes]) -> None:
+    """The first files of a directory that was renamed, but for those that are `named` for something else."""
     from engramfs.history.tree import walk
 
     below = walk(tree, change.path) if change.kind is Kind.DIRECTORY else iter(())
-    named = (
+    moved = (
         REDACTED if entry.is_redacted else printable(path)
         for path, entry in below
-        if entry.kind is not Kind.DIRECTORY
+        if entry.kind is not Kind.DIRECTORY and path not in named
     )
-    files = list(islice(named, _MOVED + 1))
+    files = list(islice(moved, _MOVED + 1))
     for path in files[:_MOVED]:
         output.line(f"{'with':<8}", (path, "bright_black"))
     if len(files) > _MOVED:
