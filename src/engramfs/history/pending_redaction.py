@@ -21,6 +21,7 @@ from engramfs.history.redaction_target import Span, find
 from engramfs.history.repository import Repository
 from engramfs.history.residue import leave_residue
 from engramfs.history.tree import decode_entry, version_tree
+from engramfs.history.waiting_redaction import waiting_versions
 from engramfs.model.author import Author
 from engramfs.model.names import printable
 from engramfs.model.redaction import Redaction
@@ -120,7 +121,7 @@ def _carry_out(writer: Writer, fork: Store, span: Span, path: bytes, redaction: 
             )
     key = keys.history(fork.id, span.parent, span.name, span.first)
     writer.put(Table.HISTORY, key, encode(span.entry.redacted()))
-    forget_name(writer, fork.id, span.parent, span.name)
+    forget_name(writer, fork.id, span.parent, span.name, waiting_versions(writer, fork))
     return Removed(fork.id, span.entry, (span,), tuple(versions), count)
 
 

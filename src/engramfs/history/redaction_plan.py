@@ -14,7 +14,7 @@ from engramfs.history.redaction_rows import Removed, add_redaction, encode, forg
 from engramfs.history.redaction_target import Span
 from engramfs.history.residue import leave_residue
 from engramfs.history.tree import decode_entry, path_to, version_tree
-from engramfs.history.waiting_redaction import take_out_rows
+from engramfs.history.waiting_redaction import take_out_rows, waiting_versions
 from engramfs.model.entry import Entry
 from engramfs.model.names import printable
 from engramfs.model.redaction import Redaction
@@ -59,7 +59,7 @@ class Part(msgspec.Struct, frozen=True):
                 if value is not None:  # a collection may have removed it meanwhile
                     writer.put(Table.HISTORY, key, encode(decode_entry(value).redacted()))
         for parent, name in {(span.parent, span.name) for span in self.spans}:
-            forget_name(writer, self.store.id, parent, name)
+            forget_name(writer, self.store.id, parent, name, waiting_versions(writer, self.store))
 
     def _edits(self, reader: Reader) -> dict[int, list[Edit]]:
         """What is to be done to the changes of each version at the ends of the spans."""

@@ -3,6 +3,8 @@
 Functions take a transaction and hold none.
 """
 
+from collections.abc import Collection
+
 import msgspec
 
 from engramfs.history.redaction_target import Span
@@ -47,10 +49,12 @@ def add_redaction(writer: Writer, store: int, number: int, redaction: Redaction)
     writer.put(Table.REDACTED, keys.version(store, number), encode([*known, redaction]))
 
 
-def forget_name(writer: Writer, store: int, parent: int, name: bytes) -> None:
-    """Remove the rows of a name of which nothing but redacted rows is left."""
+def forget_name(writer: Writer, store: int, parent: int, name: bytes, waiting: Collection[int] = ()) -> None:
+    """Remove the rows of a name of which nothing but redacted rows is left, and none that is `waiting`."""
     prefix = keys.live(store, parent, name) + b"\0"
     rows = list(writer.scan(Table.HISTORY, prefix, keys.after(prefix)))
+    if any(keys.read_u64(key[-8:]) in waiting for key, _ in rows):
+        return  # that a name is gone is something to decide on, too
     entries = [decode_entry(value) for _, value in rows if value != keys.TOMBSTONE]
     if any(not entry.is_redacted for entry in entries):
         return

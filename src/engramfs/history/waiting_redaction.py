@@ -26,15 +26,20 @@ def waits(one: Pending) -> bool:
     return one.state == "open" or pending.is_kept(one)
 
 
+def waiting_versions(reader: Reader, fork: Store) -> set[int]:
+    """Those of a fork; a store has none."""
+    return {one.version for one in pending.of_fork(reader, fork) if waits(one)} if fork.base else set()
+
+
 def take_out_rows(writer: Writer, fork: Store, spans: Iterable[Span]) -> list[Name]:
     """Remove the rows of `spans` in versions that wait; the names that the fork shows otherwise now."""
-    waiting = {one.version for one in pending.of_fork(writer, fork) if waits(one)}
-    found = {
-        (number, (span.parent, span.name)) for span in spans for number in span.rows if number in waiting
-    }
+    waiting = waiting_versions(writer, fork)
+    spanned = [(number, (span.parent, span.name)) for span in spans for number in span.rows]
+    found = {row for row in spanned if row[0] in waiting}
     gone = sorted(found | set(_left_behind(writer, fork, found)))
     for row in gone:
         _remove(writer, fork, row)
+    gone += _remove_deletions_of_nothing(writer, fork, waiting, {name for _, name in [*spanned, *gone]})
     if not gone:
         return []
     names = {name for _, name in gone}
@@ -55,6 +60,22 @@ def _left_behind(reader: Reader, fork: Store, found: set[_Row]) -> Iterator[_Row
             was = before.lookup(*name) if entry is None else None
             if was is not None and any(is_same_thing(was, one) for one in going):
                 yield number, name
+
+
+def _remove_deletions_of_nothing(
+    writer: Writer, fork: Store, waiting: set[int], names: set[Name]
+) -> list[_Row]:
+    """The rows that said of a name that it is gone, where there is nothing any more that could go."""
+    found, own = [], rows_of(writer, fork)
+    for number in waiting:
+        offered, rows = pending.of_version(writer, fork, number), own.get(number, {})
+        if offered is not None:
+            before = fork_tree(writer, fork, number, offered.base, without=True)
+            deleted = (name for name in names & rows.keys() if rows[name] is None)
+            found += [(number, name) for name in deleted if before.lookup(*name) is None]
+    for row in found:
+        _remove(writer, fork, row)
+    return found
 
 
 def _remove(writer: Writer, fork: Store, row: _Row) -> None:

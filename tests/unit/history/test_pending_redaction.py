@@ -86,6 +86,31 @@ def test_what_was_renamed_while_it_waited_is_not_deleted_by_an_approval(book: Bo
     assert content(book) == {"a": b"clean"}
 
 
+@pytest.mark.parametrize("begin", ["waits", "rejected"])
+def test_a_deletion_that_waits_stays_where_there_is_something_to_delete(book: Book, begin: str) -> None:
+    book.write(a=b"clean")
+    fork = Fork(book)
+    fork.write(a=None)
+    fork.write(a=SECRET)
+    if begin == "rejected":
+        fork.reject(2)
+    take_out(book, 2, b"a", is_pending=True)
+    assert fork.tree() == {}
+    fork.approve(1)
+    assert content(book) == {}
+
+
+def test_a_deletion_of_what_only_waited_is_none_any_more(book: Book) -> None:
+    book.write(b=b"clean")
+    fork = Fork(book)
+    fork.write(hunter2=SECRET)
+    fork.write(hunter2=None)
+    take_out(book, 1, b"hunter2", is_pending=True)
+    assert rows_that_hold(book, b"hunter2") == []
+    fork.approve(2)
+    assert content(book) == {"b": b"clean"}
+
+
 def test_without_everywhere_what_waits_is_rejected_first(leaked: tuple[Book, Fork, Fork]) -> None:
     book, _, _ = leaked
     before = rows_that_hold(book, DIGEST)
