@@ -143,6 +143,8 @@ def test_a_refusal_of_the_memory_tool_has_its_words_as_text_and_its_code_beside_
         ("not_unique", "Multiple occurrences of old_str `x` in lines: 1, 2", replace(a)),
         ("read_only", "Error: /memories/org/c.md is read-only", create("/memories/org/c.md", "x")),
         ("too_large", "over the limit of 2,097,152 bytes", create(b, "x" * (2 << 20 | 1))),
+        ("invalid_name", "n.md~ is not allowed", create("/memories/n.md~", "x")),
+        ("invalid_name", "d/.a.md.swp is not allowed", rename(a, "/memories/d/.a.md.swp")),
         ("usage", "Path must start with /memories, got: /etc", view("/etc")),
         ("usage", "Path /memories/../x would escape /memories directory", view("/memories/../x")),
         (
@@ -240,6 +242,7 @@ def test_each_way_in_which_a_write_goes_wrong_has_its_code(environment: dict[str
             "not_found": ("user", write("b.md", mode="delete")),
             "not_unique": ("user", write("a.md", mode="edit", old_text="a", new_text="b")),
             "too_large": ("user", write("c.md", mode="create", content="x" * 300_000)),
+            "invalid_name": ("user", write("notes/.tmp-x", mode="create", content="x")),
             "read_only": ("preferences", write("d.md", mode="create", content="x")),
             "refused": ("state", write("e.md", mode="create", content="x")),  # asking needs a daemon
         }

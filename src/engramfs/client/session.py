@@ -17,6 +17,7 @@ from engramfs.errors import Busy, NotFound, Refused
 from engramfs.model.access import Access
 from engramfs.model.author import Author
 from engramfs.model.file_edit import EditLimits, FileEdit
+from engramfs.model.transient import TransientNames
 
 if TYPE_CHECKING:
     from engramfs.client.client import Client
@@ -146,7 +147,10 @@ class Session:
                 "start one with engramfs up"
             )
         now = time.time_ns()
-        return repository.transact(lambda writer: apply(writer, request, self.author, now)).written
+        transient = TransientNames(self.client.state.configuration().batch.transient)
+        return repository.transact(
+            lambda writer: apply(writer, request, self.author, now, transient=transient)
+        ).written
 
     def close(self) -> None:
         """End the session if it is the program's own, and a daemon has it."""

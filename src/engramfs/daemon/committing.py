@@ -19,6 +19,7 @@ from engramfs.history.commit import Commit
 from engramfs.history.repository import Repository
 from engramfs.model.author import Author
 from engramfs.model.store import Store
+from engramfs.model.transient import TransientNames
 from engramfs.model.version import Version
 from engramfs.storage.protocol import Reader, Writer
 from engramfs.vfs.filesystem import Filesystem
@@ -69,6 +70,11 @@ class Committer:
     def __init__(self, repository: QueuedRepository, filesystem: Filesystem) -> None:
         self._repository = repository
         self._filesystem = filesystem
+
+    @property
+    def transient(self) -> TransientNames:
+        """The names that no version keeps."""
+        return self._filesystem.resources.transient
 
     def store(self, name: str) -> Store:
         """Raises `InvalidName` and `NotFound`."""

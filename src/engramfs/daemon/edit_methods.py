@@ -40,6 +40,7 @@ class EditMethods:
                 time.time_ns(),
                 first_node=room.first_node,
                 held=room.held,
+                transient=self._committer.transient,
                 fork=attached.fork,
             )
 

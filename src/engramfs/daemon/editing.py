@@ -15,6 +15,7 @@ from engramfs.history.working_tree import Name
 from engramfs.model.access import Access
 from engramfs.model.author import Author
 from engramfs.model.file_edit import EditedFile, EditLimits, FileEdit
+from engramfs.model.transient import TransientNames
 from engramfs.model.version import Version
 from engramfs.storage.protocol import Writer
 
@@ -90,6 +91,7 @@ def apply(
     *,
     first_node: int = 0,
     held: Collection[Name] = (),
+    transient: TransientNames | None = None,
     fork: int = 0,
 ) -> Applied:
     """Plan and commit a call: to the store, or to a fork of it, where it waits for approval.
@@ -116,6 +118,7 @@ def apply(
         limits=request.limits,
         first_node=first_node,
         held=held,
+        transient=transient,
     )
     offered = None
     if fork:

@@ -9,7 +9,16 @@ from typing import NamedTuple
 
 import msgspec
 
-from engramfs.errors import AlreadyExists, Conflict, NotFound, NotUnique, Stale, TooLarge, UsageError
+from engramfs.errors import (
+    AlreadyExists,
+    Conflict,
+    InvalidName,
+    NotFound,
+    NotUnique,
+    Stale,
+    TooLarge,
+    UsageError,
+)
 from engramfs.history import hygiene
 from engramfs.history.commit import Commit
 from engramfs.history.working_tree import Name, WorkingTree
@@ -29,6 +38,7 @@ from engramfs.model.file_edit import (
 from engramfs.model.names import MAX_PART, MAX_PATH, printable, raw
 from engramfs.model.quantities import format_size
 from engramfs.model.store import Store
+from engramfs.model.transient import TransientNames
 from engramfs.storage.protocol import Reader
 
 RESERVED = b".versions"  # at the root of a store
@@ -61,12 +71,14 @@ def plan(
     limits: EditLimits | None = None,
     first_node: int = 0,
     held: Collection[Name] = (),
+    transient: TransientNames | None = None,
 ) -> Edited:
     """The commit that does all `edits` to the head of `store`; without changes when it comes to nothing.
 
     `held` and `first_node` are as `WorkingTree` has them. Raises `UsageError` for a path or text that cannot
-    be, `NotFound`, `AlreadyExists`, `Stale`, `NotUnique`, `TooLarge`, `Busy` for a file that a mount has just
-    created and not closed, `Conflict` for a link or directory where a file should be, `QuotaExceeded`, and
+    be, `InvalidName` for a new name that is `transient` (by default one of the usual), `NotFound`,
+    `AlreadyExists`, `Stale`, `NotUnique`, `TooLarge`, `Busy` for a file that a mount has just created and not
+    closed, `Conflict` for a link or directory where a file should be, `QuotaExceeded`, and
     `HoldsSecret` where the store refuses what looks like one.
     """
     limits = limits or EditLimits()
@@ -76,7 +88,8 @@ def plan(
         raise TooLarge(
             f"{len(edits)} files in one call are over the limit of {limits.max_files}; use two calls"
         )
-    editor = _Editor(WorkingTree(reader, store, now, first_node, held), store, limits)
+    tree = WorkingTree(reader, store, now, first_node, held)
+    editor = _Editor(tree, store, limits, transient or TransientNames())
     files: dict[str, EditedFile] = {}
     for edit in edits:
         edited = editor.apply(edit)
@@ -127,8 +140,11 @@ def checked_path(path: str) -> bytes:
 
 
 class _Editor:
-    def __init__(self, tree: WorkingTree, store: Store, limits: EditLimits) -> None:
+    def __init__(
+        self, tree: WorkingTree, store: Store, limits: EditLimits, transient: TransientNames
+    ) -> None:
         self.tree = tree
+        self._transient = transient
         self._max_file_size = min(limits.max_file_size, store.limits.max_file_size)
         self._refuses_secrets = store.secrets == "refuse"
 
@@ -187,15 +203,27 @@ class _Editor:
             raise AlreadyExists(f"{printable(path)} exists; use overwrite, append or edit to change it")
         data = self._allowed(path, _bytes(content))
         parent = place.parent or self._make_above(path)
+        self._check_lasting(place.name, path)
         entry = self.tree.make_file(parent, place.name, data)
         return EditedFile(printable(path), entry.digest.hex())
 
     def _make_above(self, path: bytes) -> int:
         parent = ROOT_NODE
         for name in path.split(b"/")[:-1]:
-            entry = self.tree.lookup(parent, name) or self.tree.make_directory(parent, name)
+            entry = self.tree.lookup(parent, name)
+            if entry is None:
+                self._check_lasting(name, path)
+                entry = self.tree.make_directory(parent, name)
             parent = entry.node
         return parent
+
+    def _check_lasting(self, name: bytes, path: bytes) -> None:
+        """Raises `InvalidName` for a new name that a mount would take for an editor's scratch file."""
+        if name in self._transient:
+            raise InvalidName(
+                f"{printable(path)} is not allowed: a name like {printable(name)} is an editor's scratch "
+                "file, which no version keeps; choose another name"
+            )
 
     def _fill(self, path: bytes, place: _Place, content: bytes) -> EditedFile:
         entry = _file(path, place)
@@ -233,6 +261,7 @@ class _Editor:
         if there.entry is not None:
             raise AlreadyExists(f"{new_path} exists; choose another path, or delete it first")
         parent = there.parent or self._make_above(target)
+        self._check_lasting(there.name, target)
         self.tree.rename(place.parent, place.name, place.entry, parent, there.name)
         return EditedFile(new_path, place.entry.digest.hex() or None)
 

@@ -8,6 +8,7 @@ from engramfs.errors import (
     AlreadyExists,
     Conflict,
     EngramError,
+    InvalidName,
     NotFound,
     NotUnique,
     QuotaExceeded,
@@ -244,3 +245,20 @@ def test_limits_of_the_store(book: Book) -> None:
     call(book, Create("a", "x" * 10))
     refused(book, Create("b", "x" * 10), by=QuotaExceeded)
     call(book, Overwrite("a", "x" * 5), Create("b", "x" * 10))
+
+
+@pytest.mark.parametrize(
+    "name", [".tmp-x", "n.md~", ".n.md.swp", "4913", ".#n.md", ".tmp-d/n.md", "d/.tmp-x"]
+)
+def test_a_new_name_that_no_mount_would_keep_is_refused(book: Book, name: str) -> None:
+    call(book, Create("n.md", "x"))
+    for one in (Create(name, "x"), Overwrite(name, "x"), Rename("n.md", name)):
+        error = refused(book, Create("other.md", "x"), one, by=InvalidName)
+        assert "scratch file, which no version keeps" in error.message
+
+
+def test_what_was_imported_under_such_a_name_is_changed_and_deleted(book: Book) -> None:
+    book.write_paths({b"n.md~": b"x", b".tmp-d/n.md": b"x"})
+    call(book, Append("n.md~", "y"), Create(".tmp-d/other.md", "x"), Delete(".tmp-d/n.md"))
+    call(book, Rename("n.md~", "n.md"))
+    assert sorted(name for name, content in files(book).items() if content) == [".tmp-d/other.md", "n.md"]
