@@ -82,6 +82,7 @@ def test_a_call_is_one_version_and_answers_what_a_later_write_needs(tools: Tools
     [
         ({"mode": "create", "path": "a.md", "content": "x"}, "exists", "a.md exists"),
         ({"mode": "append", "path": "b.md", "content": "x"}, "not_found", "b.md does not exist"),
+        ({"mode": "delete", "path": "b.md"}, "not_found", "b.md does not exist; there is nothing to delete"),
         ({"mode": "edit", "path": "a.md", "old_text": "a", "new_text": "b"}, "not_unique", "2 times"),
         (
             {"mode": "overwrite", "path": "a.md", "content": "x" * 262145},

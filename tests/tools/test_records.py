@@ -11,6 +11,7 @@ import pytest
 from engramfs.client import Client, Session
 from engramfs.model.file_edit import Create, Delete, Overwrite
 from engramfs.model.record import parse
+from engramfs.model.times import format_time
 from engramfs.tools.call import Failure, call
 from engramfs.tools.offered import Offered
 
@@ -234,6 +235,18 @@ def test_what_is_deleted_or_edited_by_hand_is_so_in_the_next_search(
     session.edit(STORE, [Delete(f"records/general/{one['id']}.md")])
     assert wordless.found("chess") == wordless.found("cocoa") == []
     assert wordless("delete", id=two["id"]).code == "not_found"
+
+
+def test_a_record_that_a_person_wrote_without_front_matter_has_the_times_of_its_file(
+    wordless: Memory, client: Client, session: Session
+) -> None:
+    session.edit(STORE, [Create("records/general/mine.md", "Plays the cello.\n")])
+    (file,) = client.files(STORE, under="records")
+    (record,) = wordless("search", search="cello")["records"]
+    assert (record["id"], record["created"], record["updated"]) == ("mine", *[format_time(file.mtime)] * 2)
+    wordless("update", id="mine", content="Plays the viola.")
+    (record,) = wordless("search", search="viola")["records"]
+    assert record["created"] == format_time(file.mtime) < record["updated"]
 
 
 def test_two_actors_never_meet(wordless: Memory, open_session: Open) -> None:

@@ -246,14 +246,14 @@ class _Editor:
 
     def _delete(self, path: bytes, place: _Place, *, recursive: bool) -> None:
         if place.entry is None:
-            raise _missing(path)
+            raise _missing(path, "there is nothing to delete")
         if place.entry.kind is Kind.DIRECTORY and not recursive:
             raise Conflict(f"{printable(path)} is a directory; delete its files one by one")
         self.tree.remove(place.parent, place.name, place.entry)
 
     def _rename(self, path: bytes, place: _Place, new_path: str) -> EditedFile:
         if place.entry is None:
-            raise _missing(path)
+            raise _missing(path, "there is nothing to rename")
         target = checked_path(new_path)
         if (target + b"/").startswith(path + b"/") and place.entry.kind is Kind.DIRECTORY:
             raise UsageError(f"{new_path} lies in {printable(path)} itself; choose another path")
@@ -281,8 +281,8 @@ def _file(path: bytes, place: _Place) -> Entry:
     return place.entry
 
 
-def _missing(path: bytes) -> NotFound:
-    return NotFound(f"{printable(path)} does not exist; use create to make it")
+def _missing(path: bytes, do: str = "use create to make it") -> NotFound:
+    return NotFound(f"{printable(path)} does not exist; {do}")
 
 
 def _bytes(text: str) -> bytes:

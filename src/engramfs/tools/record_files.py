@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import msgspec
+
 from engramfs.client.drafts import pending_drafts
 from engramfs.errors import NotFound, UsageError
 from engramfs.history import catalog, log
@@ -11,6 +13,7 @@ from engramfs.history.tree import Tree, resolve, walk
 from engramfs.model.entry import Entry, Kind
 from engramfs.model.names import printable, raw
 from engramfs.model.record import DIRECTORY, Record, parse
+from engramfs.model.times import format_time
 from engramfs.search import Drafts
 from engramfs.storage import blobs
 from engramfs.storage.protocol import Reader
@@ -110,4 +113,7 @@ def _directories(tree: Tree) -> list[tuple[bytes, Entry]]:
 
 
 def _read(reader: Reader, entry: Entry, path: str) -> Record:
-    return parse(blobs.read(reader, entry.digest, entry.size).decode(errors="replace"), path)
+    """Where a person wrote it without times, they are those of its file."""
+    record = parse(blobs.read(reader, entry.digest, entry.size).decode(errors="replace"), path)
+    created = record.created or record.updated or format_time(entry.mtime)
+    return msgspec.structs.replace(record, created=created, updated=record.updated or created)
