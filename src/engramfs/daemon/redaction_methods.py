@@ -12,7 +12,7 @@ from engramfs.daemon.control import Handler, Peer
 from engramfs.daemon.redacting import RedactRequest, carry_out, paths_gone
 from engramfs.daemon.redaction_answer import describe
 from engramfs.daemon.request import taking
-from engramfs.daemon.switching import Settled
+from engramfs.daemon.settling import Settled
 from engramfs.history import catalog
 from engramfs.history.redaction_rows import Removed
 from engramfs.history.repository import Repository

@@ -29,7 +29,7 @@ from engramfs.daemon.pending_methods import PendingMethods
 from engramfs.daemon.redaction_methods import RedactionMethods
 from engramfs.daemon.session_methods import SessionMethods
 from engramfs.daemon.sessions import Sessions, graft_store, remove_store
-from engramfs.daemon.switching import Settled
+from engramfs.daemon.settling import Settled, settling
 from engramfs.errors import EngramError, StorageError, Unavailable, UsageError
 from engramfs.history import hygiene, importing
 from engramfs.history.commit import Commit
@@ -95,6 +95,7 @@ class Service:
         self._config = config
         self._mount = mount
         self._end = end
+        self._settled = settled
         self._started = format_time(time.time_ns())
 
     def methods(self) -> Mapping[str, Handler]:
@@ -106,21 +107,27 @@ class Service:
             "store.set": self.store_set,
             "store.archive": self.store_archive,
             "store.delete": self.store_delete,
-            "import": self.import_directory,
-            "deploy": self.deploy,
             "restart": self.restart,
             "stop": self.stop,
             **self._session_methods.methods(),
-            **self._backup_methods.methods(),
-            **self._git_methods.methods(),
-            **self._history_methods.methods(),
-            **self._pending_methods.methods(),
+            **settling(self._committing_methods(), self._settled),
             **self._redaction_methods.methods(),
-            **self._edit_methods.methods(),
             **self._forget_methods.methods(),
             **self._gc_methods.methods(),
         }
         return self._gc_methods.guarding(methods)
+
+    def _committing_methods(self) -> Mapping[str, Handler]:
+        """Those that write versions, which mounts are to show."""
+        return {
+            "import": self.import_directory,
+            "deploy": self.deploy,
+            **self._backup_methods.methods(),
+            **self._git_methods.methods(),
+            **self._history_methods.methods(),
+            **self._pending_methods.methods(),
+            **self._edit_methods.methods(),
+        }
 
     async def end_what_was_held(self) -> None:
         """End sessions with the processes that hold them, until cancelled."""

@@ -18,7 +18,8 @@ from engramfs.daemon.holding import Holding, has_lost_holder, holder_of
 from engramfs.daemon.request import taking
 from engramfs.daemon.session import Session
 from engramfs.daemon.sessions import Sessions
-from engramfs.daemon.switching import Settled, Switching
+from engramfs.daemon.settling import Settled
+from engramfs.daemon.switching import Switching
 from engramfs.errors import Conflict
 from engramfs.mount.holders import Held, held_sessions, is_gone
 from engramfs.mount.mountinfo import read_mounts, top_mount

@@ -11,7 +11,6 @@ shows exactly one actor's memory, and the next switch puts all of them right.
 """
 
 import time
-from collections.abc import Awaitable, Callable
 
 import msgspec
 import trio
@@ -22,6 +21,7 @@ from engramfs.daemon.config import Config
 from engramfs.daemon.scoping import ScopedMemory, scoped_memory
 from engramfs.daemon.session import Pending, Session, Switch
 from engramfs.daemon.sessions import Sessions
+from engramfs.daemon.settling import Settled
 from engramfs.errors import Busy, Conflict, Refused
 from engramfs.model.access import Access
 from engramfs.model.times import format_time
@@ -29,7 +29,6 @@ from engramfs.mount.place import Place, lives
 from engramfs.vfs.writable_view import WritableView
 
 replace = msgspec.structs.replace
-Settled = Callable[[], Awaitable[None]]  # waits until the kernel has dropped what it was told to drop
 _REMEMBERED = 100  # earlier actors, in the file of a session
 
 GRACE = 0.01  # seconds for whoever opened a file in the old view to have read it, before it is revoked

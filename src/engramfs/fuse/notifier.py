@@ -49,13 +49,17 @@ class Notifier:
 
     async def settled(self) -> None:
         """Wait until the kernel has been told what was announced so far, or `PATIENCE` is at its end."""
-        if not await trio.to_thread.run_sync(self._wait):
+        if self._told < self._announced() and not await trio.to_thread.run_sync(self._wait):
             log.warning("the kernel has not dropped what it cached", after=f"{PATIENCE:g} s")
 
     def _wait(self) -> bool:
         with self._changed:
-            wanted = self._taken + bool(self._inodes or self._entries)
-            return self._changed.wait_for(lambda: self._told >= wanted, PATIENCE)
+            announced = self._announced()
+            return self._changed.wait_for(lambda: self._told >= announced, PATIENCE)
+
+    def _announced(self) -> int:
+        """The round after which all has been told that was announced so far."""
+        return self._taken + bool(self._inodes or self._entries)
 
     def stop(self) -> None:
         with self._changed:
