@@ -10,6 +10,7 @@ from engramfs.cli.arguments import store_argument
 from engramfs.cli.command import Command
 from engramfs.cli.invocation import Invocation, pass_invocation
 from engramfs.cli.output import Output
+from engramfs.cli.versions import ranges
 from engramfs.errors import UsageError
 
 if TYPE_CHECKING:
@@ -72,11 +73,11 @@ def _redact(repository: "Repository", params: dict[str, Any], locations: "Locati
 
 
 def _print(output: Output, document: dict[str, Any]) -> None:
-    numbers = [f"@{number}" for number in document["versions"]]
-    numbers += [f"pending {number}" for number in document.get("pending", ())]
+    numbers = [f"@{numbers}" for numbers in ranges(document["versions"])]
+    numbers += [f"pending {numbers}" for numbers in ranges(document.get("pending", ()))]
     output.line(("redacted", "green"), document["store"], ", ".join(numbers))
     if waiting := document.get("waiting"):
-        named = ", ".join(f"pending {number}" for number in waiting)
+        named = ", ".join(f"pending {numbers}" for numbers in ranges(waiting))
         output.line(("still waits", "yellow"), named, "without what was redacted")
     if document.get("instead"):
         output.line(("named", "green"), document["instead"], "in the place of that name")

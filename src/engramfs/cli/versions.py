@@ -38,6 +38,7 @@ REDACTED = "(redacted)"  # in the place of a path
 _SHOWN = 3  # changes in a line of the log
 _MOVED = 20  # files of a directory that was renamed
 _NAMED = 5  # paths in a note
+_RUN = 3  # numbers in a row that are shown as a range
 
 
 def local_time(nanoseconds: int) -> str:
@@ -191,3 +192,15 @@ def note_redacted(output: Output, paths: Sequence[str], what: str) -> None:
     count = f"{len(paths):,} file{'' if len(paths) == 1 else 's'}"
     more = f" and {len(paths) - _NAMED:,} more" if len(paths) > _NAMED else ""
     output.note(f"{count} whose content was redacted, {what}: {', '.join(paths[:_NAMED])}{more}")
+
+
+def ranges(numbers: Iterable[int]) -> list[str]:
+    """Ascending numbers; three and more that follow each other are one, as `1-3`."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    shown = ([f"{run[0]}-{run[-1]}"] if len(run) >= _RUN else list(map(str, run)) for run in runs)
+    return [one for each in shown for one in each]

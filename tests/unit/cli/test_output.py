@@ -4,6 +4,7 @@ import pytest
 
 from engramfs.cli.output import Cell, Output
 from engramfs.cli.patches import print_stat
+from engramfs.cli.versions import ranges
 from engramfs.history.diff import Difference
 from engramfs.model.entry import Entry, Kind
 
@@ -56,3 +57,8 @@ def test_progress_without_a_terminal_says_nothing(capsys: pytest.CaptureFixture[
         move(1, 2, 3, 4)
     captured = capsys.readouterr()
     assert captured.out == captured.err == ""
+
+
+def test_numbers_that_follow_each_other_are_a_range() -> None:
+    assert ranges([]) == []
+    assert ranges([1, 2, 4, 5, 6, 9]) == ["1", "2", "4-6", "9"]
