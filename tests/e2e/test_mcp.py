@@ -201,8 +201,14 @@ def test_a_session_ends_with_its_server_however_that_ends(daemon: Daemon) -> Non
         eventually(lambda: actors() == {"first", "later"})
         daemon.kill_worker()
         assert actors() == {"first", "later"}
+        with started("attached") as attached:
+            (session,) = [each for each in daemon.client.call("session.list") if each["actor"] == "attached"]
+            daemon.inside.call("os.makedirs", "/mnt/attached")
+            daemon.ok("attach", session["id"], "--root", "/mnt/attached")
+            attached.kill()
         later.kill()
-        eventually(lambda: actors() == {"first"})
+        eventually(lambda: "later" not in actors())
+        assert "attached" in actors()  # a sandbox uses it
 
 
 def test_an_agent_finds_what_it_wrote_and_its_mount_and_the_log_have_the_same(session: Session) -> None:

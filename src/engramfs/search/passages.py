@@ -56,8 +56,12 @@ def passages(text: str, first_line: int = 1) -> list[Passage]:
 def beginning(text: str) -> str:
     """What the first passage of `text` says, or its first quarter if it is long; empty for a blank one."""
     first = next((passage.text for passage in passages(text.lstrip()[: 2 * LONGEST])), "")
-    most = LONGEST // 4
-    return first if weight_of(first) <= most else first[: most if first.isascii() else most // _WIDE]
+    return cut(first, LONGEST // 4)
+
+
+def cut(text: str, most: int = LONGEST) -> str:
+    """As much of `text` from its start as has about that weight, and no more."""
+    return text if weight_of(text) <= most else text[: most if text.isascii() else most // _WIDE]
 
 
 def _lines(text: str, first_line: int) -> Iterator[_Line]:

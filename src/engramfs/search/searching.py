@@ -21,7 +21,7 @@ from engramfs.search.indexer import Indexer
 from engramfs.search.keyword_ranking import File, Hit, Ranking, by_keywords, rarest
 from engramfs.search.live_files import LiveFiles
 from engramfs.search.open_index import OpenIndex, Present
-from engramfs.search.passages import beginning
+from engramfs.search.passages import beginning, cut
 from engramfs.search.query import Found, Kind, Match, Place, Query
 from engramfs.search.results import shown
 from engramfs.search.terms import WeightedTerm, query_terms
@@ -29,7 +29,7 @@ from engramfs.storage.protocol import Engine, Reader
 
 _DEPTH = 200  # passages of each ranking, at least
 _CANDIDATES = 30  # passages of each ranking that may say what a text says
-_TERMS = 200  # of a text, by which they are found
+_TERMS = 200  # of a long text or question, by which files are found
 
 
 class Search:
@@ -174,6 +174,7 @@ class Search:
     ) -> dict[Match, Ranking]:
         depth = max(_DEPTH, 4 * (query.offset + query.limit))
         present = self._index.present()
+        terms = rarest(present.keywords, terms, _TERMS)
         rankings: dict[Match, Ranking] = {}
         if kind != "semantic":
             found = by_keywords(present.keywords, terms, wanted, depth)
@@ -191,7 +192,7 @@ class Search:
 
         if self._embedder is None or present.vectors is None or not text.strip():
             return {}
-        asked = self._embedder.question(text)
+        asked = self._embedder.question(cut(text))
         near: Near = by_meaning(present.keywords, present.vectors, asked, wanted, depth)
         if drafts is not None:
             self._draft_vectors.prepare(drafts.texts(), self._embedder, present.vectors)

@@ -114,6 +114,24 @@ def test_a_candidate_has_the_likeness_of_its_meaning(notes: Book, search: Search
     assert candidates(f"{said}\n\n# More\n" + "Lorem ipsum. " * 5000)["drink.md"] > 0.9
 
 
+def test_of_a_long_question_as_much_is_embedded_as_of_a_passage(
+    notes: Book, search: Search, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = BundledEmbedder.question
+    asked: list[int] = []
+
+    def question(self: BundledEmbedder, text: str) -> NDArray[numpy.float32]:
+        asked.append(len(text))
+        return real(self, text)
+
+    monkeypatch.setattr(BundledEmbedder, "question", question)
+    search.catch_up(60)
+    for long in ("Does she drink green tea? " * 3000, "她喝绿茶吗？" * 10_000):
+        found = search.find(Query(long, reach=(Place(notes.store.name),)))
+        assert "drink.md" in paths(found)
+    assert max(asked) <= 1200
+
+
 def test_what_a_record_says_makes_it_a_candidate(book: Book, open_search: Opened) -> None:
     put(book, {"records/a/1.md": record("Deploys happen on Tuesdays.", agentId="digest", sessionId="abc")})
     words = open_search(WORDS)
