@@ -213,6 +213,24 @@ async def test_who_gave_it_the_same_name_is_no_conflict(machine: Machine, both: 
     assert (decided.version, decided.pending.result) == (None, 2)
 
 
+async def test_the_mode_of_the_root_is_approved_unless_another_changed_it(
+    machine: Machine, both: Both
+) -> None:
+    ann, bob = both
+    await ann.set("", mode=0o700)
+    await machine.seal()
+    await bob.save("new", b"new\n")  # which gives the root another time
+    decided = await machine.approve_sealed(1)
+    assert (decided.version, machine.changes()[-1]) != (None, [])
+    assert bob.stat("").mode & 0o777 == ann.stat("").mode & 0o777 == 0o700
+    await ann.set("", mode=0o750)
+    await machine.seal()
+    await bob.set("", mode=0o755)
+    await machine.seal()
+    with pytest.raises(Conflict, match="the root is not what it was"):
+        await machine.approve(2)
+
+
 async def test_a_merge_is_advised_where_it_can_work_and_nowhere_else(machine: Machine, both: Both) -> None:
     ann, bob = both
     await bob.save("binary", b"\0one")

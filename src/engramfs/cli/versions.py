@@ -165,7 +165,7 @@ def path_of(change: Change) -> str:
     """The path of a change; of a rename, both."""
     if change.is_redacted:
         return REDACTED
-    path = printable(change.path)
+    path = printable(change.path) or "."
     return f"{printable(change.from_path) or REDACTED} → {path}" if change.from_path is not None else path
 
 

@@ -8,7 +8,7 @@ from engramfs.errors import Conflict
 from engramfs.history.changes import Name
 from engramfs.history.commit import Commit
 from engramfs.history.later_names import is_same_thing, later_names
-from engramfs.history.three_way import Rows, ThreeWay, path_in
+from engramfs.history.three_way import Rows, ThreeWay, entry_in, path_in
 from engramfs.history.tree import fork_tree
 from engramfs.model.entry import Entry
 from engramfs.model.names import printable
@@ -48,7 +48,7 @@ class Applying:
         return refused or head.after.problems()
 
     def _take(self, head: ThreeWay, name: Name, *, merge: bool) -> bool:
-        old, new = self._made_from.lookup(*name), self._rows[name]
+        old, new = entry_in(self._made_from, name), self._rows[name]
         there = self._renamed_to(head, name, old)
         if old is None or there == name or self._is_taken_to(there, old):
             return head.take(name, old, new, merge=merge)
@@ -88,5 +88,5 @@ class Applying:
     def _shown(self, head: ThreeWay, name: Name) -> str:
         """The path, and the one that the head has instead."""
         path = printable(path_in(self._made, self._made_from, name)) or "the root"
-        there = self._renamed_to(head, name, self._made_from.lookup(*name))
+        there = self._renamed_to(head, name, entry_in(self._made_from, name))
         return f"{path} (now {printable(path_in(head.head, head.head, there))})" if there != name else path

@@ -16,7 +16,7 @@ from engramfs.history.changes import Name, Pair, changes_of
 from engramfs.history.commit import Commit, RowChange
 from engramfs.history.graft import over_quota
 from engramfs.history.merge import merge
-from engramfs.history.tree import HasNodes, HeadTree, growth, path_to, places
+from engramfs.history.tree import HasNodes, HeadTree, Tree, growth, path_to, places
 from engramfs.model.author import SYSTEM
 from engramfs.model.entry import ROOT_NODE, Entry, Kind
 from engramfs.model.store import Store
@@ -55,7 +55,7 @@ class ThreeWay:
 
     def present(self, name: Name) -> Entry | None:
         """What a name stands for at the head."""
-        return self.head.lookup(*name)
+        return entry_in(self.head, name)
 
     def new_node(self) -> int:
         """A node id that nothing has."""
@@ -115,6 +115,11 @@ class ThreeWay:
             files_delta=files,
             contents=self._contents,
         )
+
+
+def entry_in(tree: Tree, name: Name) -> Entry | None:
+    """What a name stands for in a tree. The root is always something, also where nobody ever changed it."""
+    return tree.root() if name[0] == keys.NO_PARENT else tree.lookup(*name)
 
 
 def path_in(after: HasNodes, before: HasNodes, name: Name) -> bytes:
