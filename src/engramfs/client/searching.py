@@ -25,13 +25,15 @@ class Searching:
         self._search: Search | None = None
 
     def find(self, query: Query, progress: "Progress | None" = None) -> SearchAnswer:
-        """With `progress`, the index is first brought up to date, meaning too, and told what is left to do.
+        """With `progress`, the index is first brought up to date, meaning too where it is asked for.
+
+        It is told what is left to do.
 
         Both take at most about the query's `patience`. Raises as `engramfs.search.searching.Search.find`.
         """
         search = self._opened()
         if progress is not None:
-            search.catch_up(query.patience, progress)
+            search.catch_up(query.patience, progress, meaning=query.kind != "keyword")
         found = tuple(search.find(query))
         return SearchAnswer(found, (search.notice,) if search.notice is not None else ())
 
@@ -48,10 +50,12 @@ class Searching:
         return replace(answer, notices=answer.notices + drafts.notices)
 
     def _opened(self) -> "Search":
-        if self._search is None:
-            settings = self._client.state.configuration().search.settings()
-            self._search = opened(self._client.state.locations.state, ReadingEngine(self._client), settings)
-        return self._search
+        with self._client.lock:
+            if self._search is None:
+                state = self._client.state
+                settings = state.configuration().search.settings()
+                self._search = opened(state.locations.state, ReadingEngine(self._client), settings)
+            return self._search
 
     def close(self) -> None:
         if self._search is not None:

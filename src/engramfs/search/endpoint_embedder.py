@@ -4,7 +4,7 @@ import http.client
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
 
-_TIMEOUT = 30.0  # seconds
+_TIMEOUT, _FOR_EACH = 5.0, 0.2  # seconds of silence: for a call, and for each text in it
 
 
 class EndpointEmbedder:
@@ -41,7 +41,8 @@ class EndpointEmbedder:
     def _embed(self, texts: list[str]) -> "NDArray[numpy.float32]":
         import numpy
 
-        answer = self._post({"model": self._settings.model, "input": texts, "encoding_format": "float"})
+        body = {"model": self._settings.model, "input": texts, "encoding_format": "float"}
+        answer = self._post(body, _TIMEOUT + _FOR_EACH * len(texts))
         try:
             rows = sorted(answer["data"], key=lambda row: row["index"])
             vectors = numpy.asarray([row["embedding"] for row in rows], dtype=numpy.float32)
@@ -55,10 +56,10 @@ class EndpointEmbedder:
         scaled: NDArray[numpy.float32] = vectors / numpy.maximum(lengths, 1e-9)
         return scaled
 
-    def _post(self, body: dict[str, object]) -> Any:
+    def _post(self, body: Mapping[str, object], timeout: float) -> Any:
         try:
             request = urllib.request.Request(self._url, json.dumps(body).encode(), self._headers)
-            with urllib.request.urlopen(request, timeout=_TIMEOUT) as response:
+            with urllib.request.urlopen(request, timeout=timeout) as response:
                 return json.load(response)
         except urllib.error.HTTPError as error:
             with error:

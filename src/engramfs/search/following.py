@@ -30,6 +30,7 @@ class Following:
         self._is_full = False  # the disk
         self._standing = _keywords_alone(missing) if missing is not None else None
         self.notice = self._standing
+        self.missing = missing  # why meaning is not searched, as far as is known
 
     @property
     def has_meaning(self) -> bool:
@@ -39,17 +40,17 @@ class Following:
     def has_failed(self, error: NoMeaning) -> None:
         """The embedder did not answer: do without for a while, and say so."""
         self._silent_until = time.monotonic() + _AGAIN
-        self.notice = _keywords_alone(error)
+        self.notice, self.missing = _keywords_alone(error), error
 
     def has_answered(self) -> None:
         if self._silent_until:
-            self._silent_until, self.notice = 0.0, self._standing
+            self._silent_until, self.notice, self.missing = 0.0, self._standing, None
 
-    def catch_up(self, patience: float, progress: Progress | None = None) -> bool:
+    def catch_up(self, patience: float, progress: Progress | None = None, *, meaning: bool = True) -> bool:
         """As `Search.catch_up`."""
         deadline = time.monotonic() + patience
         while True:
-            step = self._step(deadline, AT_ONCE)
+            step = self._step(deadline, AT_ONCE if meaning else 0)
             if step is not None and progress is not None:
                 progress(step)
             if step is None or step.is_last:

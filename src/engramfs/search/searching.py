@@ -56,13 +56,13 @@ class Search:
         """What a person should be told once, if anything: that meaning is not searched, and why."""
         return self._following.notice
 
-    def catch_up(self, patience: float, progress: Progress | None = None) -> bool:
-        """Bring the index up to the log, meaning too, for at most about `patience` seconds; whether it is.
+    def catch_up(self, patience: float, progress: Progress | None = None, *, meaning: bool = True) -> bool:
+        """Bring the index up to the log, `meaning` too, for at most about `patience` seconds; whether it is.
 
         Another process that holds the index lock is waited for as long. An embedder that does not answer is
         what `notice` says. Raises `Full`, and `Unavailable` when the index cannot be written.
         """
-        return self._following.catch_up(patience, progress)
+        return self._following.catch_up(patience, progress, meaning=meaning)
 
     def follow(self, patience: float, passages: int = NEWEST) -> None:
         """Bring the keywords up to the log, for at most about `patience` seconds, and the newest meanings.
@@ -92,7 +92,7 @@ class Search:
 
         Where keywords are asked for too, or nothing is, `notice` says so and keywords are searched alone.
         """
-        self.follow(query.patience)
+        self.follow(query.patience, 0 if query.kind == "keyword" else NEWEST)
         kind = self._kind(query.kind)
         terms = query_terms(query.text)
         with self._engine.reading() as reader:
@@ -132,13 +132,12 @@ class Search:
 
     def _kind(self, kind: Kind | None) -> Kind:
         """What is searched, given what was asked for. Raises `Unavailable`."""
-        if kind is None:
-            return "hybrid" if self.has_meaning else "keyword"
-        if kind == "hybrid" and self.notice is not None and not self.has_meaning:
+        missing = self._following.missing
+        if kind == "keyword" or self.has_meaning:
+            return kind or "hybrid"
+        if kind is None or (kind == "hybrid" and missing is not None):
             return "keyword"
-        if kind == "keyword" or self._embedder is not None:
-            return kind
-        raise NoMeaning(self.notice or "meaning is switched off by semantic = false in [search]")
+        raise missing or NoMeaning("meaning is switched off by semantic = false in [search]")
 
     def _fused(
         self,

@@ -103,6 +103,29 @@ def test_without_the_endpoint_words_are_searched_and_that_is_said(book: Book, op
     assert search.candidates("tea", Place(book.store.name))
 
 
+def test_words_alone_are_searched_without_the_endpoint(
+    book: Book, open_search: Opened, endpoint: Endpoint
+) -> None:
+    put(book, {"a": b"about tea"})
+    search = open_search(EmbedderSettings(endpoint=endpoint.url, model="m"))
+    assert paths(search.find(Query("tea", kind="keyword"))) == ["a"]
+    assert search.catch_up(10, meaning=False)
+    assert endpoint.asked == []
+
+
+def test_an_endpoint_that_did_not_answer_is_not_asked_again_at_once(
+    book: Book, open_search: Opened, endpoint: Endpoint
+) -> None:
+    put(book, {"a": b"about tea"})
+    endpoint.answer = b"{"
+    search = open_search(EmbedderSettings(endpoint=endpoint.url, model="m"))
+    for _ in range(2):
+        assert search.find(Query("tea", kind="hybrid"))[0].matched == ("keyword",)
+        with pytest.raises(Unavailable, match=f"^{endpoint.url}"):
+            search.find(Query("tea", kind="semantic"))
+    assert len(endpoint.asked) == 1
+
+
 def test_an_endpoint_that_answers_again_is_used_again(
     book: Book, open_search: Opened, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
