@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from engramfs.search.vectors import VectorFile
 
 _ATTEMPTS = 5  # to open an index that another process replaces meanwhile
+_PATIENCE = 2.0  # seconds to wait for another process that makes the first one
 
 
 class Present(msgspec.Struct, frozen=True):
@@ -42,7 +43,7 @@ class OpenIndex:
         for _ in range(_ATTEMPTS):
             generation = self._directory.current()
             if generation is None:
-                self._indexer.step(0.0, at_once=0)
+                self._indexer.step(_PATIENCE, at_once=0)
                 continue
             try:
                 return self._open(generation)

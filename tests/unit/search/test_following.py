@@ -1,5 +1,8 @@
 """The index follows the log: what is found is what the heads hold now."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import msgspec
 import pytest
 
@@ -141,3 +144,16 @@ def test_one_search_sees_what_another_indexed(book: Book, open_search: Opened, f
 def test_any_text_may_be_asked(book: Book, find: Find, text: str) -> None:
     book.write(a=b"oolong")
     assert find(text) == []
+
+
+def test_who_searches_while_another_makes_the_first_index_waits_for_it(
+    repository: Repository, book: Book, search: Search
+) -> None:
+    book.write(a=b"oolong")
+    with ThreadPoolExecutor(1) as pool:
+        with IndexDirectory(repository.state).locked(1) as is_ours:
+            assert is_ours
+            finding = pool.submit(search.find, Query("oolong", patience=0.0))
+            time.sleep(0.1)
+            assert not finding.done()
+        assert paths(finding.result(30)) == ["a"]
