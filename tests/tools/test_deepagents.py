@@ -189,7 +189,7 @@ def test_what_another_writes_meanwhile_is_not_lost(
 ) -> None:
     backend.write("/a.md", "one two")
     real = session.edit
-    pending = ["three"]
+    pending = [str(number) for number in range(10)]
 
     def late(store: str, edits: Any, *arguments: Any, **more: Any) -> Any:
         if pending:
@@ -200,7 +200,7 @@ def test_what_another_writes_meanwhile_is_not_lost(
 
     monkeypatch.setattr(session, "edit", late)
     assert backend.edit("/a.md", "one", "1").occurrences == 1
-    assert backend.download_files(["/a.md"])[0].content == b"1 two three"
+    assert backend.download_files(["/a.md"])[0].content == b"1 two 9 8 7 6 5 4 3 2 1 0"
 
 
 def test_the_asynchronous_methods_do_the_same(backend: EngramBackend) -> None:

@@ -50,7 +50,7 @@ from engramfs.tools.reach import Reach
 from engramfs.tools.session_tree import Item, SessionTree
 
 LIMITS = EditLimits(max_file_size=8 << 20, max_files=1000)  # the store's own limit holds beside it
-_ATTEMPTS = 5
+_ATTEMPTS = 20  # of an edit, while others change the file
 _TOO_LARGE_TO_SEARCH = 10 << 20  # bytes
 
 
