@@ -15,7 +15,7 @@ from anthropic.tools import BetaLocalFilesystemMemoryTool
 
 from engramfs.client import Client, Session
 from engramfs.integrations.anthropic import AsyncMemoryTool, MemoryTool
-from engramfs.model.file_edit import Create
+from engramfs.model.file_edit import Append, Create
 
 Ask = Callable[..., str]
 STORE = "memories/alice"
@@ -311,3 +311,19 @@ def test_the_asynchronous_tool_answers_the_same(session: Session) -> None:
     assert answers[0] == "File created successfully at: /memories/a"
     assert answers[-1] == "Successfully deleted /memories/b"
     assert tool.to_dict() == {"type": "memory_20250818", "name": "memory"}
+
+
+def test_what_others_write_meanwhile_is_looked_at_again(
+    ask: Ask, session: Session, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask("create", path="/memories/a.md", file_text="one\n")
+    real, others = session.edit, list(range(10))
+
+    def late(store: str, edits: Any, *arguments: Any, **more: Any) -> Any:
+        if others:
+            real(store, [Append("a.md", f"{others.pop()}\n")])
+        return real(store, edits, *arguments, **more)
+
+    monkeypatch.setattr(session, "edit", late)
+    assert ask("insert", path="/memories/a.md", insert_line=0, insert_text="zero").endswith("edited.")
+    assert client.read(STORE, "a.md").content.decode().split() == ["zero", "one", *"9876543210"]

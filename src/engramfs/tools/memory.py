@@ -31,7 +31,7 @@ from engramfs.tools.memory_paths import ROOT, Location, locate, organisation
 from engramfs.tools.reach import ORG_MEMORY, Reach
 
 LIMITS = EditLimits(max_file_size=2 << 20)  # the store's own limit holds beside it
-_ATTEMPTS = 5
+_ATTEMPTS = 20  # of a command, while others change its file
 _DEPTH = 2  # levels of a directory that are shown
 
 
