@@ -42,7 +42,9 @@ def test_the_head_is_refused_and_after_a_new_version_nobody_reads_it_any_more(pl
     assert place.read("notes") == b"clean\n"
     assert place.read(".versions/2/notes") == b"clean\n"
     shown = place.daemon.command("show", f"{place.store}@1:notes")
-    assert (shown.code, "redacted" in shown.err) == (3, True)
+    assert (shown.code, f"what notes held in {place.store}@1 was redacted" in shown.err) == (3, True)
+    blamed = place.daemon.command("blame", f"{place.store}@1", "notes")
+    assert (blamed.code, f"what notes held in {place.store}@1 was redacted" in blamed.err) == (3, True)
     restored = place.daemon.command("restore", f"{place.store}@1", "notes")
     assert (restored.code, "redacted" in restored.err) == (3, True)
     assert [len(version["changes"]) for version in place.log()] == [1, 1]

@@ -10,7 +10,7 @@ from engramfs.cli.command import Command
 from engramfs.cli.entries import describe
 from engramfs.cli.invocation import Invocation, pass_invocation
 from engramfs.cli.pager import no_pager, paged
-from engramfs.errors import NotFound
+from engramfs.errors import NotFound, Redacted
 from engramfs.model.names import printable
 from engramfs.model.quantities import format_size
 
@@ -76,13 +76,15 @@ def _show_path(invocation: Invocation, reader: "Reader", store: "Store", wanted:
 def show_entry(
     invocation: Invocation, reader: "Reader", tree: "Tree", path: bytes, where: str, hint: str
 ) -> None:
-    """Print what is at `path` in a tree. Raises `NotFound`, saying `where` it is not and the hint."""
+    """Print what is at `path` in a tree. Raises `NotFound` and `Redacted`, saying `where`, and the hint."""
     from engramfs.history.tree import resolve
     from engramfs.model.entry import Kind
 
     entry = resolve(tree, path)
     if entry is None:
         raise NotFound(f"there is no {printable(path)} in {where}; {hint}")
+    if entry.is_redacted:
+        raise Redacted(f"what {printable(path)} held in {where} was redacted, and cannot be shown; {hint}")
     if entry.kind is Kind.DIRECTORY:
         _show_directory(invocation, tree, entry, path)
     else:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from engramfs.errors import NotFound, UsageError
+from engramfs.errors import NotFound, Redacted, UsageError
 from engramfs.history.kept import find_kept, is_partial, path_tree_at
 from engramfs.history.lineage import lineage
 from engramfs.history.lines import is_binary, matches, split_lines
@@ -33,11 +33,15 @@ class BlamedLine(msgspec.Struct, frozen=True):
 def blame(reader: Reader, store: Store, path: bytes, number: int) -> list[BlamedLine]:
     """Every line of `path` as of version `number`.
 
-    Raises `NotFound` when it is not there, `UsageError` for what is no text file.
+    Raises `NotFound` when it is not there, `Redacted` when its content is not, `UsageError` for what is no
+    text file.
     """
     entry = resolve(path_tree_at(reader, store, number, path), path)
     if entry is None:
-        raise NotFound(f"there is no {printable(path)} in {store.name}@{number}")
+        shows = f"engramfs log {store.name} {printable(path)} shows which versions have it"
+        raise NotFound(f"there is no {printable(path)} in {store.name}@{number}; {shows}")
+    if entry.is_redacted:
+        raise Redacted(f"what {printable(path)} held in {store.name}@{number} was redacted; it has no lines")
     if entry.kind is not Kind.FILE:
         raise UsageError(f"{printable(path)} in {store.name}@{number} is not a file and has no lines")
     content = blobs.read(reader, entry.digest, entry.size)
