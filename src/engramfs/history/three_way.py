@@ -74,9 +74,11 @@ class ThreeWay:
         return True
 
     def merged(self, old: Entry, now: Entry, new: Entry) -> Entry | None:
-        """The file `now` with what `new` made of `old`; None when the two changes conflict."""
+        """The file `now` with what `new` made of `old`; None where they conflict, or `old` is gone."""
         entries = (old, now, new)
-        if any(entry.kind is not Kind.FILE or entry.size > _MERGEABLE for entry in entries):
+        if any(
+            entry.kind is not Kind.FILE or entry.size > _MERGEABLE or entry.is_redacted for entry in entries
+        ):
             return None
         content = merge(*(blobs.read(self._reader, entry.digest, entry.size) for entry in entries))
         if content is None:

@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from engramfs.errors import Refused, UsageError
+from engramfs.errors import Conflict, Refused, UsageError
 from engramfs.history import catalog, log, pending
 from engramfs.history.pending_redaction import redact_pending
 from engramfs.history.redaction import redact
@@ -109,6 +109,19 @@ def test_a_deletion_of_what_only_waited_is_none_any_more(book: Book) -> None:
     assert rows_that_hold(book, b"hunter2") == []
     fork.approve(2)
     assert content(book) == {"b": b"clean"}
+
+
+def test_what_was_made_from_a_redacted_content_cannot_be_merged_and_says_so(book: Book) -> None:
+    book.write(a=SECRET + b"\n2\n3\n")
+    fork = Fork(book)
+    fork.write(a=b"1\n2\nthree\n")
+    book.write(a=b"one\n2\n3\n")
+    redact(book.repository, book.store.name, 1, b"a", PERSON, "a reason", 5)
+    for merge in (False, True):
+        with pytest.raises(
+            Conflict, match=r"pending 1 was made from .*; a .* that version; engramfs pending diff"
+        ):
+            fork.approve(1, merge=merge)
 
 
 def test_without_everywhere_what_waits_is_rejected_first(leaked: tuple[Book, Fork, Fork]) -> None:
