@@ -85,7 +85,7 @@ def _span(reader: Reader, store: Store, number: int, path: bytes) -> tuple[Store
     where = f"pending {number} of {store.name}"
     fork = catalog.get(reader, offered.fork)
     own = find_own(reader, fork, offered, path)
-    parent, entry = own or find(version_tree(reader, fork, offered.version), where, path)
+    parent, entry = own or find(version_tree(reader, fork, offered.version), store, where, path)
     last = path.rpartition(b"/")[2]
     if reader.get(Table.HISTORY, keys.history(fork.id, parent, last, offered.version)) is None:
         raise NotFound(f"{where} did not write {printable(path)}; redact the version that did")

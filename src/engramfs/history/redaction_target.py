@@ -54,16 +54,17 @@ def target(reader: Reader, store: Store, number: int, path: bytes) -> Target:
     """
     if is_partial(reader, store, number):
         return _kept_target(reader, store, number, path)
-    parent, entry = find(tree_at(reader, store, number), f"{store.name}@{number}", path)
+    parent, entry = find(tree_at(reader, store, number), store, f"{store.name}@{number}", path)
     return Target(entry, _span_at(reader, store, parent, path.rpartition(b"/")[2], number))
 
 
-def find(tree: Tree, where: str, path: bytes) -> tuple[int, Entry]:
-    """The directory and the entry of `path` in a tree, which people know as `where`."""
+def find(tree: Tree, store: Store, where: str, path: bytes) -> tuple[int, Entry]:
+    """The directory and the entry of `path` in a tree of `store`, which people know as `where`."""
     above, entry = resolve(tree, path.rpartition(b"/")[0]), resolve(tree, path)
     if entry is None or above is None:
         raise NotFound(
-            f"{printable(path)} is not in {where}; engramfs log --path {printable(path)} shows what has it"
+            f"{printable(path)} is not in {where}; "
+            f"engramfs log {store.name} --path {printable(path)} shows which versions have it"
         )
     if entry.kind is Kind.DIRECTORY:
         raise UsageError(f"{printable(path) or 'the root'} is a directory; redact the files in it one by one")
