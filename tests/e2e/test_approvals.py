@@ -350,4 +350,4 @@ def test_nothing_that_the_daemon_says_or_keeps_names_a_path_that_was_redacted(de
     daemon.barrier()
     daemon.ok("redact", STORE, "2", "hunter2", "--reason", "a secret")
     assert [text for text in said() if "hunter2" in text] == []
-    assert "named a path which was redacted" in daemon.ok("status")
+    assert "refused to overwrite (redacted)" in daemon.ok("status")

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator
 import msgspec
 
 KEPT = 200
-REDACTED = "(something that named a path which was redacted)"
+REDACTED = "(this named something below a directory whose name was redacted)"
 _MOST_LINES = 4 * KEPT  # in the file, before those that are too old are dropped
 
 
@@ -48,11 +48,9 @@ class Failures:
             self._write(os.O_APPEND, _line(failure), 1)
 
     def redact(self, store: str, paths: Collection[str]) -> None:
-        """Say no more what names one of these paths, which were redacted in `store`."""
+        """Name these paths no more, which were redacted in `store`."""
         said = [
-            msgspec.structs.replace(each, what=unless_named(each.what, paths))
-            if each.store == store
-            else each
+            msgspec.structs.replace(each, what=without(each.what, paths)) if each.store == store else each
             for each in self._found
         ]
         if said != list(self._found):
@@ -75,11 +73,15 @@ class Failures:
             self._lines += lines
 
 
-def unless_named(what: str, paths: Collection[str]) -> str:
-    """`what`, unless it names one of the paths or something below it: then that is all that is said."""
-    names = "|".join(map(re.escape, paths))
-    is_named = bool(names) and re.search(rf"(?<![^\s,:;'\"(])(?:{names})(?![^\s,:;'\")/])", what)
-    return REDACTED if is_named else what
+def without(what: str, paths: Collection[str]) -> str:
+    """`what` without these paths; all of it goes where it names something below one of them."""
+    if not paths:
+        return what
+    names = "|".join(re.escape(path) for path in sorted(paths, key=len, reverse=True))
+    begin, end = r"(?<![^\s,:;'\"(])", r"(?![^\s,:;'\")])"
+    if re.search(rf"{begin}(?:{names})/", what):
+        return REDACTED
+    return re.sub(f"{begin}(?:{names}){end}", "(redacted)", what)
 
 
 def _line(failure: Failure) -> bytes:

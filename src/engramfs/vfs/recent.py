@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Collection, Iterable, Iterator
 
-from engramfs.vfs.failures import Failure, unless_named
+from engramfs.vfs.failures import Failure, without
 
 _KEPT = 20
 _STATE = "(state directory)"
@@ -37,9 +37,9 @@ class Recent:
         return self._state.sub(_STATE, what) if self._state is not None else what
 
     def redact(self, paths: Collection[str]) -> None:
-        """Say no more what names one of these paths, which were redacted."""
+        """Name these paths no more, which were redacted."""
         parts = (line.partition(" ") for line in self._lines)
-        self._lines = [f"{moment} {unless_named(what, paths)}" for moment, _, what in parts]
+        self._lines = [f"{moment} {without(what, paths)}" for moment, _, what in parts]
 
 
 def _line(moment: float, what: str) -> str:
