@@ -142,8 +142,18 @@ def test_tools_that_a_session_gets_with_another_daemon_are_told(tmp_path: Path, 
             await asyncio.to_thread(daemon.ok, "down")
             daemon.configure(nothing.replace("none", "agent"))
             await asyncio.to_thread(daemon.ok, "up", "--root", daemon.places[0].root, "--agent", "reader")
+            (up,) = daemon.client.call("session.list")
+            await agent.resources()
             assert await anext(events) == ToolsListChanged()
             assert "write_context" in await agent.tools()
+            await asyncio.to_thread(close_others, up["id"])
+            await asyncio.sleep(1)  # in which the server looks at its session twice
+            assert [each["id"] for each in daemon.client.call("session.list")] == [up["id"]]
+
+    def close_others(kept: str) -> None:
+        for each in daemon.client.call("session.list"):
+            if each["id"] != kept:
+                daemon.ok("session", "close", each["id"])
 
     asyncio.run(use())
 

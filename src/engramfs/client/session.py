@@ -55,14 +55,15 @@ class Session:
     def _control(self) -> ControlClient:
         return self.client.state.control
 
-    def refresh(self) -> None:
+    def refresh(self, *, reopen: bool = True) -> None:
         """Learn what the session shows now: its actor may have been switched, or it was ended.
 
-        Raises `NotFound` when it was.
+        Raises `NotFound` when it was; with `reopen`, an own one that the daemon does not know is opened there
+        anew.
         """
         with self.client.lock:
             if self._at_daemon and self._control.is_listening():
-                self.info = self._shown()
+                self.info = self._shown() if reopen else self.client.session_info(self.id)
 
     def _shown(self) -> SessionInfo:
         """What the daemon says of it; an own one that a daemon does not know is opened there anew."""

@@ -68,8 +68,8 @@ class Reach:
             )
         return written
 
-    def refresh(self) -> None:
-        self.session.refresh()
+    def refresh(self, *, reopen: bool = True) -> None:
+        self.session.refresh(reopen=reopen)
 
     def __iter__(self) -> Iterator[Attachment]:
         return iter(self.session.attachments)

@@ -42,6 +42,7 @@ class Feed:
         self._reach = reach
         self._attachments = reach.session.attachments
         self._next_look = 0.0
+        self._again = 0.0  # until when nothing is looked at, since nothing could be known
         self._position = self._newest()
 
     def _newest(self) -> int:
@@ -57,12 +58,15 @@ class Feed:
         While it cannot be known what that is (the daemon is being replaced, the session was ended) this is
         nothing, and the next time goes on from here.
         """
+        if time.monotonic() < self._again:
+            return NOTHING
         try:
             newest = self._newest()
             if newest <= self._position and time.monotonic() < self._next_look:
                 return self._since(newest)
-            self._reach.refresh()
+            self._reach.refresh(reopen=False)  # only a call of the client begins another session
         except EngramError:
+            self._again = time.monotonic() + _LOOK
             return NOTHING
         self._next_look = time.monotonic() + _LOOK
         return self._since(newest)
