@@ -104,6 +104,7 @@ def test_the_hook_shows_what_the_memory_has_word_for_word(place: Place) -> None:
     place.write("build.md", b'The linker is at C:\\new\\tools\\cc, says "make".\n')
     event = json.dumps({"prompt": "where is the linker? $(id) --session `x` \ud800"})
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    place.daemon.ok("search", "linker")  # which indexes; the hook would not wait for ever
     hook = place.daemon.inside.run(
         *("sh", "-c", 'printf %s "$1" | sh "$2"', "sh", event, str(HOOK)),
         environment=place.daemon.environment,
