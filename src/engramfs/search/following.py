@@ -28,9 +28,9 @@ class Following:
         self._backlog = Backlog(indexer)
         self._silent_until = 0.0  # of an embedder that did not answer
         self._is_full = False  # the disk
+        self.reason = missing.message if missing is not None else None  # why meaning is not searched now
         self._standing = _keywords_alone(missing) if missing is not None else None
         self.notice = self._standing
-        self.missing = missing  # why meaning is not searched, as far as is known
 
     @property
     def has_meaning(self) -> bool:
@@ -40,11 +40,11 @@ class Following:
     def has_failed(self, error: NoMeaning) -> None:
         """The embedder did not answer: do without for a while, and say so."""
         self._silent_until = time.monotonic() + _AGAIN
-        self.notice, self.missing = _keywords_alone(error), error
+        self.notice, self.reason = _keywords_alone(error), error.message
 
     def has_answered(self) -> None:
         if self._silent_until:
-            self._silent_until, self.notice, self.missing = 0.0, self._standing, None
+            self._silent_until, self.notice, self.reason = 0.0, self._standing, None
 
     def catch_up(self, patience: float, progress: Progress | None = None, *, meaning: bool = True) -> bool:
         """As `Search.catch_up`."""

@@ -132,12 +132,12 @@ class Search:
 
     def _kind(self, kind: Kind | None) -> Kind:
         """What is searched, given what was asked for. Raises `Unavailable`."""
-        missing = self._following.missing
+        reason = self._following.reason
         if kind == "keyword" or self.has_meaning:
             return kind or "hybrid"
-        if kind is None or (kind == "hybrid" and missing is not None):
+        if kind is None or (kind == "hybrid" and reason is not None):
             return "keyword"
-        raise missing or NoMeaning("meaning is switched off by semantic = false in [search]")
+        raise NoMeaning(reason or "meaning is switched off by semantic = false in [search]")
 
     def _fused(
         self,
@@ -192,6 +192,7 @@ class Search:
         if self._embedder is None or present.vectors is None or not text.strip():
             return {}
         asked = self._embedder.question(cut(text))
+        present.vectors.check(asked)
         near: Near = by_meaning(present.keywords, present.vectors, asked, wanted, depth)
         if drafts is not None:
             self._draft_vectors.prepare(drafts.texts(), self._embedder, present.vectors)
@@ -210,6 +211,7 @@ class Search:
 
             try:
                 said = self._embedder.passages([beginning(text)])[0]
+                present.vectors.check(said)
             except NoMeaning as error:
                 self._following.has_failed(error)
                 return list(scored.values())

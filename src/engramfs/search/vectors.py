@@ -21,6 +21,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from engramfs.search.embedder import NoMeaning
 from engramfs.search.failures import IndexDamaged, translated
 
 Vectors = NDArray[numpy.float32]
@@ -93,6 +94,14 @@ class VectorFile:
         at = numpy.minimum(numpy.searchsorted(self._sorted, wanted), self.count - 1)
         found: NDArray[numpy.int64] = numpy.where(self._sorted[at] == wanted, self._order[at], -1)
         return found
+
+    def check(self, vector: Vectors) -> None:
+        """Raises `NoMeaning` for a vector that none of these can be compared with."""
+        if self.count and self._records["vector"].shape[1] != len(vector):
+            raise NoMeaning(
+                f"the model answers {len(vector)} numbers for a text, and what is indexed has "
+                f"{self._records['vector'].shape[1]}; it is another model: name it in [search]"
+            )
 
     def vectors(self, keys: Sequence[int]) -> dict[int, Vectors]:
         """The vector of each key that has one, copied."""

@@ -103,6 +103,18 @@ def test_without_the_endpoint_words_are_searched_and_that_is_said(book: Book, op
     assert search.candidates("tea", Place(book.store.name))
 
 
+def test_a_model_that_was_exchanged_behind_the_endpoint_is_named(
+    book: Book, open_search: Opened, endpoint: Endpoint
+) -> None:
+    put(book, {"a": b"about tea"})
+    search = open_search(EmbedderSettings(endpoint=endpoint.url, model="m"))
+    assert search.find(Query("tea"))[0].matched == ("keyword", "semantic")
+    endpoint.answer = b'{"data": [{"index": 0, "embedding": [1, 0]}]}'
+    assert search.find(Query("tea"))[0].matched == ("keyword",)
+    assert search.notice is not None
+    assert "answers 2 numbers for a text, and what is indexed has 3" in search.notice
+
+
 def test_words_alone_are_searched_without_the_endpoint(
     book: Book, open_search: Opened, endpoint: Endpoint
 ) -> None:
