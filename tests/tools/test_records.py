@@ -223,6 +223,31 @@ def test_an_update_keeps_what_it_replaces(wordless: Memory, client: Client) -> N
     assert wordless.found("Bergen") == []  # it is no longer so, and what was is history
 
 
+def test_of_what_a_large_record_said_before_as_much_is_kept_as_there_is_room(wordless: Memory) -> None:
+    def history(search: str) -> list[str]:
+        (record,) = wordless("search", search=search)["records"]
+        assert (record["id"], record["metadata"]["source"]) == (added["id"], "asked")
+        return [each["value"][:5] for each in record["metadata"].get("history", [])]
+
+    added = wordless("add", content="first " * 4_000, metadata={"source": "asked"})
+    assert "notice" not in wordless("update", id=added["id"], content="other " * 4_000)
+    assert history("other") == ["first"]
+    answer = wordless("update", id=added["id"], content="third " * 38_000)
+    assert answer["notice"].startswith("1 of what it said before")
+    assert history("third") == ["other"]
+    answer = wordless("update", id=added["id"], content="fourth")
+    assert answer["notice"].startswith("2 of what it said before")
+    assert history("fourth") == []
+    assert wordless("update", id=added["id"], content="fifth " * 60_000).code == "too_large"
+
+
+def test_a_record_whose_metadata_could_not_be_read_again_is_refused(wordless: Memory) -> None:
+    metadata = {"log": "line of a log\n" * 6_000}
+    for tool, arguments in (("add", {}), ("update", {"id": wordless("add", content="Likes tea.")["id"]})):
+        failure = wordless(tool, content="Plays chess.", metadata=metadata, **arguments)
+        assert (failure.code, "at most 65,536 characters" in failure.message) == ("too_large", True)
+
+
 def test_what_is_deleted_or_edited_by_hand_is_so_in_the_next_search(
     wordless: Memory, client: Client, session: Session
 ) -> None:

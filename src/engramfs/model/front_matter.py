@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 FENCE = "---"
-_LONGEST = 64 << 10  # characters of front matter that are parsed
+LONGEST = 64 << 10  # characters of front matter that are parsed; more is taken for text
 
 
 def split(text: str) -> tuple[dict[str, Any], str, int]:
@@ -37,7 +37,7 @@ def join(fields: dict[str, Any], text: str) -> str:
 def _read(source: str) -> dict[str, Any] | None:
     import yaml
 
-    if len(source) > _LONGEST:
+    if len(source) > LONGEST:
         return None
     try:
         loaded = yaml.load(source, _loader())

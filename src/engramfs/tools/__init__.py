@@ -8,6 +8,7 @@ context_files    list_context_files, read_context_file, write_context
 session_tree     the files of a session under the paths of its mounts
 records          memory_add, memory_update, memory_delete: one file each
 record_files     where they are
+record_history   what a record said before
 known_records    what a text is to those that are there: known, a part of one, related
 record_search    memory_search, memory_task_wait, and what memory_add compares with
 memory           the tool `memory` of the Anthropic API: six commands on paths

@@ -15,13 +15,13 @@ import msgspec
 from engramfs.client.session import Session
 from engramfs.daemon.editing import Written
 from engramfs.errors import Conflict, Stale, UsageError
-from engramfs.history.edit import check_size
 from engramfs.model.file_edit import Create, Delete, FileEdit, Overwrite, Rename
 from engramfs.model.record import GENERAL, Record, render
 from engramfs.model.times import format_time
 from engramfs.tools.known_records import KnownRecords, Verdict
 from engramfs.tools.reach import Reach
 from engramfs.tools.record_files import RecordFiles, checked_category
+from engramfs.tools.record_history import fitting, with_former
 from engramfs.tools.record_search import RecordSearch
 
 Answer = dict[str, Any]
@@ -30,7 +30,6 @@ replace = msgspec.structs.replace
 _ATTEMPTS = 5
 _LOOKS = 20  # at what was written while `memory_add` looked; each takes a few milliseconds
 _MOST_RELATED = 5
-_HISTORY = "history"  # in the metadata: what a record said before
 
 
 class MemoryAdd(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -66,8 +65,7 @@ class Records:
 
     def memory_add(self, asked: MemoryAdd) -> Answer:
         files = self._files()
-        made = self._made(asked)
-        check_size(made.path, render(made))
+        made, _ = fitting(self._made(asked))
         with self._adding:
             known = KnownRecords(made.content, files, self._search)
             for _ in range(_LOOKS):
@@ -116,21 +114,16 @@ class Records:
 
     def _updated(self, files: RecordFiles, asked: MemoryUpdate, head: int | None = None) -> Answer:
         before, digest = files.get(asked.id)
-        after = self._after(before, asked)
+        after, dropped = fitting(self._after(before, asked))
         edits: list[FileEdit] = [Overwrite(before.path, render(after), digest)]
         if after.path != before.path:
             edits.append(Rename(before.path, after.path))
         written = self._write(files, edits, head)
-        return {"id": asked.id, "taskId": str(written.position)}
+        return {"id": asked.id, "taskId": str(written.position)} | _left_out(dropped)
 
     def _after(self, before: Record, asked: MemoryUpdate) -> Record:
         now = format_time(time.time_ns())
-        history = before.metadata.get(_HISTORY)
-        history = list(history) if isinstance(history, list) else []
         content = _content(asked.content)
-        if content != before.content:
-            history.append({"value": before.content, "updatedAt": now})
-        metadata = before.metadata | (asked.metadata or {}) | ({_HISTORY: history} if history else {})
         return replace(
             before,
             content=content,
@@ -138,7 +131,7 @@ class Records:
             tags=before.tags if asked.tags is None else asked.tags,
             agent=asked.agentId or before.agent,
             session=self._session.id,
-            metadata=metadata,
+            metadata=with_former(before.metadata | (asked.metadata or {}), before, content, now),
             updated=now,
         )
 
@@ -168,6 +161,15 @@ def _content(text: str) -> str:
     if not content.strip():
         raise UsageError("content is empty; say what to remember")
     return content
+
+
+def _left_out(count: int) -> Answer:
+    """What is told where a record's file has no room for all that it said before."""
+    if not count:
+        return {}
+    return {
+        "notice": f"{count} of what it said before are only in the versions of its file: there is no room"
+    }
 
 
 def _related(verdict: Verdict) -> Answer:
