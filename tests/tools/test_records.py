@@ -139,7 +139,7 @@ def test_of_several_records_the_same_one_counts_before_those_that_are_contained(
 def test_a_text_that_is_too_large_is_refused_before_anything_is_looked_up(memory: Memory) -> None:
     failure = memory("add", content="word " * 60_000)
     assert (failure.code, "over the limit of 256 KiB" in failure.message) == ("too_large", True)
-    assert memory.offered._search._search is None
+    assert memory.session.client.searching._search is None
 
 
 def test_of_a_long_text_only_the_beginning_is_embedded_before_the_answer(

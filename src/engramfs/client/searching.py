@@ -31,7 +31,7 @@ class Searching:
 
         Both take at most about the query's `patience`. Raises as `engramfs.search.searching.Search.find`.
         """
-        search = self._opened()
+        search = self.loaded()
         if progress is not None:
             search.catch_up(query.patience, progress, meaning=query.kind != "keyword")
         found = tuple(search.find(query))
@@ -49,7 +49,8 @@ class Searching:
         answer = self.find(replace(query, reach=tuple(places), drafts=drafts.stores), progress)
         return replace(answer, notices=answer.notices + drafts.notices)
 
-    def _opened(self) -> "Search":
+    def loaded(self) -> "Search":
+        """The one search of this client. Raises `Unavailable` without the extra."""
         with self._client.lock:
             if self._search is None:
                 state = self._client.state
@@ -58,6 +59,7 @@ class Searching:
             return self._search
 
     def close(self) -> None:
+        """Give up what was loaded; it is loaded again when it is needed."""
         if self._search is not None:
             self._search.close()
             self._search = None

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from engramfs.client import Client
-from engramfs.client.reading_engine import ReadingEngine
 from engramfs.errors import Unavailable, UsageError
 from engramfs.history.log import feed_position
 from engramfs.model.names import printable, raw
 from engramfs.model.record import DIRECTORY, Record, parse
 from engramfs.model.times import parse_time
-from engramfs.search import Place, Query, opened
+from engramfs.search import Place, Query
 from engramfs.tools.reach import Reach
 from engramfs.tools.record_files import RecordFiles
 
@@ -55,11 +54,8 @@ class Candidate(NamedTuple):
 
 
 class RecordSearch:
-    """`close` gives up what was loaded."""
-
     def __init__(self, reach: Reach) -> None:
         self._reach = reach
-        self._search: Search | None = None
         self._said: str | None = None  # by the last search, of what a person should know
 
     @property
@@ -70,7 +66,7 @@ class RecordSearch:
         if not 1 <= asked.limit <= 100 or asked.offset < 0:
             raise UsageError("limit is 1 to 100, and offset at least 0")
         self._reach.refresh()
-        search, files = self._opened(), RecordFiles(self._reach)
+        search, files = self._client.searching.loaded(), RecordFiles(self._reach)
         self._client.state.seal()
         waiting = files.waiting()
         query = Query(
@@ -105,7 +101,7 @@ class RecordSearch:
         if not 0 <= asked.timeout <= 600:
             raise UsageError("timeout is 0 to 600 seconds")
         try:
-            done = self._opened().wait(int(asked.taskId), asked.timeout)
+            done = self._client.searching.loaded().wait(int(asked.taskId), asked.timeout)
         except Unavailable as error:
             return {"taskId": asked.taskId, "status": "failed", "reason": error.message}
         return {"taskId": asked.taskId, "status": "done" if done else "timeout"}
@@ -117,7 +113,7 @@ class RecordSearch:
         """
         self._client.state.seal()
         try:
-            search = self._opened()
+            search = self._client.searching.loaded()
         except Unavailable:
             with self._client.reading() as reader:
                 position = feed_position(reader)
@@ -132,17 +128,6 @@ class RecordSearch:
             if record is not None and path not in drafts:
                 found.append(Candidate(path, record, meaning))
         return position, found
-
-    def _opened(self) -> "Search":
-        if self._search is None:
-            settings = self._client.state.configuration().search.settings()
-            self._search = opened(self._client.state.locations.state, ReadingEngine(self._client), settings)
-        return self._search
-
-    def close(self) -> None:
-        if self._search is not None:
-            self._search.close()
-            self._search = None
 
 
 def described(record: Record) -> dict[str, Any]:
