@@ -157,7 +157,7 @@ def test_of_a_long_text_only_the_beginning_is_embedded_before_the_answer(
         return real(self, texts)
 
     monkeypatch.setattr(BundledEmbedder, "passages", passages)
-    long = "\n".join(f"Line {number} of the list says what was done on that day." for number in range(800))
+    long = "\n".join(f"Line {number} of the list says what was done on that day." for number in range(300))
     for content in ("Likes tea.", f"First.\n\n{long}", f"Second.\n\n{long[::-1]}"):
         embedded.clear()
         assert memory("add", content=content)["decision"] == "added"

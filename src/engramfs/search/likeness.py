@@ -23,7 +23,8 @@ RELATED = 0.5  # and so much, or more, is related
 _LONG = 1500  # words that differ; the order of more is not compared, which would take too long
 _TRIES = 20  # places where a text stands in another
 _END = re.compile(r"[.!?;]+(?=\s|$)|[。！？；…\n]+")
-_NEGATIONS = frozenset([*["no", "not", "never", "none", "without", "nor", "cannot"], *"不没無无未别勿非沒"])
+_ENGLISH = "no not never none without nor cannot t dont doesnt didnt isnt cant wont"  # "don't" ends with t
+_NEGATIONS = frozenset([*_ENGLISH.split(), *"不没無无未别勿非沒"])
 
 Kind = Literal["same", "contained", "contains", "differs"]
 

@@ -53,6 +53,8 @@ def test_sentences_and_words_in_a_row_are_contained() -> None:
     [
         ("likes tea", "He no longer likes tea."),
         ("喜欢喝茶", "不喜欢喝茶"),
+        ("drink coffee", "I don't drink coffee."),
+        ("drink coffee", "I don’t drink coffee."),
         ("The port is open. It is 8080", "The port is open. It is 8080 no more. Ask Ann."),
     ],
 )
