@@ -85,7 +85,7 @@ def diff(
 @store_argument
 @number_argument
 @click.option("--reason", default="", metavar="TEXT", help="Becomes part of the version's message.")
-@click.option("--merge", is_flag=True, help="Merge texts that changed meanwhile, line by line.")
+@click.option("--merge", is_flag=True, help="Merge texts that changed or were renamed meanwhile.")
 @pass_invocation
 def approve(invocation: Invocation, /, name: str, number: int | None, reason: str, merge: bool) -> None:
     """Let a pending version become a version of STORE, by its author.

@@ -40,7 +40,9 @@ class RedactionMethods:
     async def redact(self, request: RedactRequest, peer: Peer) -> Document:
         """Nobody reads what was taken out any more when this returns."""
         await self._filesystem.seal_all()
-        repository = _ForksHeldStill(self._repository, self._filesystem, request.store)
+        repository = self._repository
+        if request.everywhere and not request.message:
+            repository = _ForksHeldStill(repository, self._filesystem, request.store)
         done = await trio.to_thread.run_sync(partial(carry_out, repository, request, author_of(peer)))
         with trio.CancelScope(shield=True):  # whoever still waits for it
             for one in done.parts():
