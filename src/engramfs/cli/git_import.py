@@ -15,7 +15,7 @@ from engramfs.model.names import printable
 
 if TYPE_CHECKING:
     from engramfs.cli.output import Progress
-    from engramfs.history.git.importing import Imported
+    from engramfs.history.git.building_on import Imported
     from engramfs.history.git.source import Source
     from engramfs.history.repository import Repository
 
@@ -54,11 +54,12 @@ def import_history(
 
 def _last(invocation: Invocation, name: str, source: "Source", *, over: bool) -> "Imported | None":
     from engramfs.history import catalog
-    from engramfs.history.git.importing import where_to_go_on
+    from engramfs.history.git.building_on import where_to_go_on
 
-    with offline.reading(invocation) as repository, repository.engine.reading() as reader:
-        store = catalog.writable(reader, name)
-        return where_to_go_on(reader, store, set(source.commits), over=over)
+    with offline.reading(invocation) as repository:
+        with repository.engine.reading() as reader:
+            store = catalog.writable(reader, name)
+        return where_to_go_on(repository, store, source, over=over)
 
 
 def _import(

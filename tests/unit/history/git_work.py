@@ -8,9 +8,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 from engramfs.history import commit, log
+from engramfs.history.git.building_on import where_to_go_on
 from engramfs.history.git.exporting import export
 from engramfs.history.git.fast_export import GitCommit
-from engramfs.history.git.importing import GitImport, where_to_go_on
+from engramfs.history.git.importing import GitImport
 from engramfs.history.git.source import Source
 from engramfs.history.verify import verify
 from engramfs.model.author import Author
@@ -79,8 +80,7 @@ class Importing:
 
     def __call__(self, ref: str = "HEAD", *, over: bool = False) -> GitImport:
         book, source = self.book, Source(os.fsencode(self.work.directory), ref)
-        with book.repository.engine.reading() as reader:
-            last = where_to_go_on(reader, book.store, set(source.commits), over=over)
+        last = where_to_go_on(book.repository, book.store, source, over=over)
         run = GitImport(book.repository, book.store, ROOT, last.number if last else 0, over=over)
         with source.stream(last.commit if last else None) as stream:
             for each in run.commits(stream):

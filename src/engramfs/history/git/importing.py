@@ -1,7 +1,7 @@
 """Commits become versions of a store: each makes the tree of the store that of the commit.
 
-The first one looks at the whole tree. From then on, unless somebody else writes meanwhile, a commit costs
-what it changes.
+The first one of a history looks at the whole tree. From then on, unless somebody else writes meanwhile, a
+commit costs what it changes.
 
 A file that a commit moved stays the same file, as git finds it: by its content.
 
@@ -10,23 +10,23 @@ The message of such a version names the commit, so a second run finds where to g
 """
 
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import IO
 
 import msgspec
 
 from engramfs.errors import Conflict, FileTooLarge, QuotaExceeded, Unavailable, UsageError
-from engramfs.history import catalog, log
+from engramfs.history import catalog
 from engramfs.history.commit import Commit
 from engramfs.history.git.authors import author_of
+from engramfs.history.git.building_on import not_of_the_repository
 from engramfs.history.git.commit_tree import CommitTree
 from engramfs.history.git.fast_export import GitCommit, Written, commits
 from engramfs.history.git.message import Exported, parse
 from engramfs.history.git.original import lines_of
 from engramfs.history.git.paths import is_left_out
 from engramfs.history.graft import graft
-from engramfs.history.imported import IMPORTED_BY, commit_of, with_source
-from engramfs.history.kept import is_partial
+from engramfs.history.imported import IMPORTED_BY, with_source
 from engramfs.history.replacing import replacing
 from engramfs.history.repository import Repository
 from engramfs.history.stored_contents import StoredContents
@@ -45,50 +45,6 @@ _TARGET = 4095  # bytes of a symlink
 _SYMLINK, _EXECUTABLE = b"120000", b"100755"
 
 
-class Imported(msgspec.Struct, frozen=True):
-    """A commit, and the version that it became."""
-
-    commit: str
-    number: int
-
-
-def last_imported(reader: Reader, store: Store, known: Collection[str]) -> Imported | None:
-    """The newest version that one of the commits `known` became."""
-    for version in log.versions(reader, store.id):
-        identifier = commit_of(version)
-        if identifier in known:
-            return Imported(identifier or "", version.number)
-    return None
-
-
-def where_to_go_on(reader: Reader, store: Store, known: Collection[str], *, over: bool) -> Imported | None:
-    """What the import of a history with the commits `known` begins after; None: at its beginning.
-
-    Raises `Conflict`, unless `over`, when the head is not what one of them became.
-    """
-    last = last_imported(reader, store, known)
-    head = catalog.head(reader, store.id).number
-    if over and last is not None and is_partial(reader, store, last.number):
-        return None  # what its tree was is not known any more
-    if over or head == (last.number if last is not None else 0):
-        return last
-    newest = log.version(reader, store, head)
-    other = commit_of(newest)
-    if other is not None:
-        raise Conflict(
-            f"{store.name} was made of the commit {other[:10]}, which this history does not have: it was "
-            "rewritten, or is another one; import into another store, or give --over"
-        )
-    raise _others_wrote(store, head)
-
-
-def _others_wrote(store: Store, head: int) -> Conflict:
-    return Conflict(
-        f"{store.name}@{head} did not come from the repository, and an import would undo what it changed; "
-        "import into another store, or give --over"
-    )
-
-
 class GitImport:
     """Commits of a stream, one after another, for one store.
 
@@ -104,21 +60,17 @@ class GitImport:
         self._who = author.label()
         self._contents = StoredContents(repository.engine, repository.transact)
         self._blobs: dict[int, tuple[bytes, int]] = {}  # mark → digest and size
-        self._tree = CommitTree(self._files_of(base))
+        self._tree = CommitTree(self._entries_of(base))
         self._expected = base
-        self._in_step = False  # whether the head has the tree of the last commit but this
+        self._in_step = base > 0  # whether the version expected has the tree of the last commit but this
         self._over = over
         self.skipped: set[bytes] = set()  # submodules, and what is in the place of .versions
 
-    def _files_of(self, number: int) -> list[tuple[bytes, Entry]]:
+    def _entries_of(self, number: int) -> list[tuple[bytes, Entry]]:
         if number == 0:
             return []
         with self._repository.engine.reading() as reader:
-            return [
-                (path, msgspec.structs.replace(entry, node=0, origin=0, links=1))
-                for path, entry in walk(VersionTree(reader, self._store, number))
-                if entry.kind is not Kind.DIRECTORY
-            ]
+            return list(walk(VersionTree(reader, self._store, number)))
 
     def commits(self, stream: IO[bytes]) -> Iterator[GitCommit]:
         """Every commit of the stream, once its contents are in the log."""
@@ -176,8 +128,8 @@ class GitImport:
                 raise UsageError(f"the symlink {printable(path)} leads nowhere that a path can name")
             self._tree.put(path, Entry(0, Kind.SYMLINK, 0o777, size, mtime, mtime, target=target))
         else:
-            mode = 0o755 if written.mode == _EXECUTABLE else 0o644
-            self._tree.put(path, Entry(0, Kind.FILE, mode, size, mtime, mtime, digest))
+            made = Entry(0, Kind.FILE, 0o644, size, mtime, mtime, digest)
+            self._tree.put(path, _like(made, self._tree.get(path), written.mode == _EXECUTABLE))
 
     def plan(self, reader: Reader, store: Store, commit: GitCommit, now: int) -> Commit:
         """The commit that makes the head what `commit` is; `reader` is the transaction that it is written in.
@@ -186,9 +138,9 @@ class GitImport:
         """
         head = catalog.head(reader, store.id)
         if head.number != self._expected and not self._over:
-            raise _others_wrote(store, head.number)
+            raise not_of_the_repository(store, head.number, is_related=True)
         try:
-            if self._in_step and head.number == self._expected:
+            if self._in_step and head.number == self._expected and not self._tree.touches_links:
                 grafted = replacing(reader, store, self._tree.touched(now), self._tree.renamed)
             else:
                 root = HeadTree(reader, store).root()
@@ -210,7 +162,8 @@ class GitImport:
 
     def nodes_needed(self) -> int:
         """How many new nodes the version of the last commit may have."""
-        return self._tree.touched_count if self._in_step and not self._over else self._tree.count
+        in_step = self._in_step and not self._over and not self._tree.touches_links
+        return self._tree.touched_count if in_step else self._tree.count
 
     def done(self, number: int | None) -> None:
         """A commit became the version `number`; None: nothing changed."""
@@ -218,6 +171,16 @@ class GitImport:
             self._expected = number
         self._in_step = True
         self._tree.take_up()
+
+
+def _like(made: Entry, before: Entry | None, is_executable: bool) -> Entry:
+    """A file with what git does not say of it: as it was before."""
+    if before is not None and before.kind is Kind.FILE:
+        made = msgspec.structs.replace(made, mode=before.mode, xattrs=before.xattrs)
+    if bool(made.mode & 0o100) == is_executable:
+        return made
+    mode = made.mode | 0o100 | (made.mode & 0o444) >> 2 if is_executable else made.mode & ~0o111
+    return msgspec.structs.replace(made, mode=mode)
 
 
 def _check_path(path: bytes) -> None:

@@ -31,6 +31,7 @@ from engramfs.model.times import format_time
 from engramfs.model.version import Change, Version
 from engramfs.model.visible import visible
 
+DIGEST = f"{OURS}Digest"  # the line of it
 _NAMED = 3  # changes in a summary
 _SUMMARY = 120  # characters
 _TRAILER = re.compile(r"(Engramfs-[A-Za-z-]+|Git-[A-Za-z-]+|Imported-By): (.*)")

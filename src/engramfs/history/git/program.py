@@ -19,17 +19,19 @@ _SETTINGS = (
     "gc.auto=0",
     "maintenance.auto=false",
     "advice.detachedHead=false",
+    "advice.graftFileDeprecated=false",
 )
 
 
 class Git:
-    """Git in one directory. Raises `Unavailable` when it is not installed."""
+    """Git in one directory, with these variables. Raises `Unavailable` when it is not installed."""
 
-    def __init__(self, directory: bytes) -> None:
+    def __init__(self, directory: bytes, **variables: str) -> None:
         program = shutil.which("git")
         if program is None:
             raise Unavailable("git is not installed; install it (apt-get install git)")
         self.directory = directory
+        self._variables = variables
         self._program = os.fsencode(program)
 
     def start(self, *arguments: str | bytes, **streams: IO[bytes] | int | None) -> "subprocess.Popen[bytes]":
@@ -63,6 +65,7 @@ class Git:
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_OPTIONAL_LOCKS": "0",
             "GIT_NO_REPLACE_OBJECTS": "1",
+            **self._variables,
         }
 
 
