@@ -112,6 +112,32 @@ def test_commits_are_imported_while_a_daemon_serves_the_store(place: Place) -> N
     assert said[start + 1].strip().startswith("Git-Commit: ")
 
 
+def test_a_person_edits_an_agents_memory_in_git_and_brings_it_back(place: Place) -> None:
+    directory = place.daemon.directory / f"{place.agent}-edited"
+    identity = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
+    place.inside.shell(
+        f"cd {place.state}; mkdir -m 700 empty; echo one > notes; chmod 600 notes; ln notes link"
+    )
+    place.daemon.ok("export", "--git", str(directory), place.store)
+    (directory / "notes").write_bytes(b"corrected")
+    git(directory, *identity, "commit", "-q", "-a", "-m", "corrected")
+    assert place.daemon.json("import", "--git", str(directory), place.store)["versions"] == 1
+    assert (place.read("notes"), place.read("link")) == (b"corrected", b"one\n")
+    modes = place.inside.shell(f"stat -c %a {place.state}/notes {place.state}/empty")
+    assert modes.split() == ["600", "700"]
+    (directory / "notes").write_bytes(b"again")
+    git(directory, *identity, "commit", "-q", "-a", "-m", "again")
+    place.write("agent", b"meanwhile")
+    refused = place.daemon.command("import", "--git", str(directory), place.store)
+    assert (refused.code, place.read("notes")) == (4, b"corrected")
+    said = place.daemon.command("export", "--git", str(directory), place.store)
+    assert f"git -C {directory} merge engramfs/main, then engramfs import --git" in said.err
+    git(directory, *identity, "merge", "-q", "--no-edit", "engramfs/main")
+    place.daemon.ok("import", "--git", str(directory), place.store)
+    assert (place.read("notes"), place.read("agent")) == (b"again", b"meanwhile")
+    assert place.daemon.json("export", "--git", str(directory), place.store)["commits"] == 0
+
+
 def test_what_was_redacted_is_not_in_a_new_repository_and_an_old_one_says_that_it_is(place: Place) -> None:
     for content in (b"hunter2 is the password", b"nothing to see", b"still nothing"):
         place.write("notes", content)

@@ -31,7 +31,9 @@ def command(
 ) -> None:
     """Write the tree of STORE, or of its version N, into DIR, which is made or has to be empty.
 
-    With --git, every version becomes a commit of the branch main there; run again, it adds what is new.
+    With --git, every version becomes a commit of the branch main there; run again, it adds what is new. It
+    does so beside main, as engramfs/main, while people have commits there that STORE does not: merge it, and
+    import --git.
     """
     if (directory is None) == (repository is None):
         raise UsageError("where to? give DIR for plain files, or --git DIR for the history as commits")
@@ -103,9 +105,23 @@ def _say_what_git_lacks(invocation: Invocation, exported: "GitExported", store: 
         note(f"empty directories are not there, since git keeps none: {exported.empty_directories}")
     if exported.refused:
         note(f"left out, since git holds no path with a part like .git: {exported.refused}")
+    if exported.unknown:
+        note(_what_it_lacks(exported, store, directory))
     if exported.redacted_since:
         numbers = ", @".join(map(str, exported.redacted_since))
         note(
             f"{directory} still holds what was redacted from @{numbers} after it was exported; "
             f"engramfs export --git NEW {store} makes a repository without it, then delete this one"
         )
+
+
+def _what_it_lacks(exported: "GitExported", store: str, directory: str) -> str:
+    """How the commits that people made in the repository get into the store."""
+    commits = f"{exported.unknown:,} commit{'' if exported.unknown == 1 else 's'}"
+    bring = f"engramfs import --git {directory} {store}"
+    if not exported.commits:
+        return f"main there has {commits} that {store} does not; {bring} brings them in"
+    return (
+        f"main there has {commits} that {store} does not, so what is new is beside it; "
+        f"git -C {directory} merge engramfs/main, then {bring}"
+    )

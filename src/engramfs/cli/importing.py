@@ -40,7 +40,8 @@ def command(
     """Make STORE hold what DIR holds, as one version.
 
     STORE has to be there, unless --create is given. With --git, every commit of the branch, along its first
-    parents, becomes a version; run again, what is new.
+    parents, becomes a version; run again, what is new. So does what people committed on top of an export of
+    STORE; when STORE went on since, export again and merge engramfs/main first: the merge is one version.
     """
     if (directory is None) == (repository is None):
         raise UsageError("what from? give DIR for its files, or --git DIR for the commits of a repository")

@@ -117,13 +117,106 @@ def test_a_commit_that_only_says_that_it_is_a_version_is_none(back: Back) -> Non
     assert back.files() == {b"notes": b"two", b"d/style": b"plain"}
 
 
-def test_what_the_store_did_since_is_a_conflict_until_it_was_merged(back: Back) -> None:
+def diverged(back: Back) -> None:
+    """A person and an agent went on from the same version."""
     back.work.commit("mine", notes=b"three", d__style=None, d__manner=b"plain")
     back.book.write(agent=b"meanwhile")
+
+
+def test_what_the_store_did_since_is_a_conflict_until_it_was_merged(back: Back) -> None:
+    diverged(back)
     files = back.files()
     with pytest.raises(Conflict, match=r"@3 did not come from the repository.*export --git.*merge it there"):
         back()
     assert (back.files(), len(back.versions())) == (files, 3)
+    mine, origin = back.ids()[-1], back.book.tree()[b"d/style"].origin
+    assert (back.export(), back.ids()[-1]) == (1, mine), "the person's branch is left alone"
+    back.work.git("merge", "--quiet", "--no-edit", "engramfs/main")
+    back.work.commit("after", after=b"1")
+    back()
+    merged = {b"notes": b"three", b"d/manner": b"plain", b"agent": b"meanwhile"}
+    assert back.files(4) == merged
+    assert back.files() == {**merged, b"after": b"1"}
+    assert len(back.versions()) == 5
+    assert back.book.tree()[b"d/manner"].origin == origin, "a file that the person moved is the same file"
+    known = dict(line.split(": ", 1) for line in back.versions()[3].message.split("\n") if ": " in line)
+    assert known["Git-Commit"] == back.work.git("rev-parse", "main~1")
+    back.book.write(agent=b"later")
+    assert (back.export(), back.ids()[-2]) == (1, back.work.git("rev-parse", "main~1"))
+    assert (back.work.directory / "agent").read_bytes() == b"later"
+    assert back.work.git("branch", "--remotes") == ""
+
+
+def test_commits_that_were_rebased_onto_what_is_new_stay_versions_of_their_own(back: Back) -> None:
+    diverged(back)
+    back.work.commit("more", more=b"1")
+    back.export()
+    back.work.git("rebase", "--quiet", "engramfs/main")
+    back()
+    assert back.subjects()[3:] == ["mine", "more"]
+    back.book.write(agent=b"later")
+    assert back.export() == 1
+
+
+def test_an_export_goes_on_after_what_came_back_with_the_same_commits(back: Back, tmp_path: Path) -> None:
+    back.work.commit("corrected", notes=b"three")
+    back()
+    before = back.ids()
+    assert (back.export(), back.ids()) == (0, before)
+    back.book.write(agent=b"on top")
+    assert (back.export(), back.ids()[:3]) == (1, before)
+    export(back.book.repository, back.book.store, os.fsencode(tmp_path / "anew"))
+    assert Work(tmp_path / "anew").git("rev-list", "main") == back.work.git("rev-list", "main")
+
+
+def test_an_export_says_what_the_store_does_not_have(back: Back) -> None:
+    back.work.commit("corrected", notes=b"three")
+    place = os.fsencode(back.work.directory)
+    result = export(back.book.repository, back.book.store, place)
+    assert (result.unknown, result.commits) == (1, 0)
+    back()
+    assert export(back.book.repository, back.book.store, place).unknown == 0
+
+
+def test_a_commit_that_changes_nothing_is_in_nobodys_way(back: Back) -> None:
+    back.work.commit("nothing")
+    back()
+    assert len(back.versions()) == 2
+    back.book.write(agent=b"on top")
+    assert back.export() == 1
+    back.work.commit("corrected", notes=b"three")
+    back()
+    assert back.subjects()[3:] == ["corrected"]
+
+
+def test_a_merge_that_takes_all_of_the_store_is_in_nobodys_way(back: Back) -> None:
+    diverged(back)
+    back.export()
+    back.work.git("merge", "--quiet", "--no-commit", "engramfs/main")
+    back.work.git("read-tree", "-um", "engramfs/main")
+    back.work.git("commit", "--quiet", "-m", "theirs")
+    back()
+    assert len(back.versions()) == 3
+    back.book.write(agent=b"on top")
+    assert (back.export(), back.work.git("show", "main:agent")) == (1, "on top")
+
+
+def test_an_amended_commit_of_an_export_is_a_persons(back: Back) -> None:
+    """Its version is exported once more, for the person to merge."""
+    (back.work.directory / "notes").write_bytes(b"amended")
+    back.work.git("commit", "--quiet", "--all", "--amend", "--no-edit")
+    assert back.export() == 1
+    back.work.git("merge", "--quiet", "-X", "ours", "--no-edit", "engramfs/main")
+    back()
+    assert back.files()[b"notes"] == b"amended"
+    assert len(back.versions()) == 3
+
+
+def test_over_it_what_the_store_did_since_is_undone(back: Back) -> None:
+    diverged(back)
+    back(over=True)
+    assert back.files() == {b"notes": b"three", b"d/manner": b"plain"}
+    assert back.files(3)[b"agent"] == b"meanwhile"
 
 
 def test_a_symlink_and_an_empty_file_are_what_they_were(book: Book, tmp_path: Path) -> None:

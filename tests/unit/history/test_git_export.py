@@ -238,7 +238,7 @@ def test_another_history_is_refused_and_left_alone(exported: Exported, shelf: Sh
     ):
         exported()
     exported.git("reset", "--hard", "--quiet", before[0])
-    exported.git(*identity, "commit", "--quiet", "--allow-empty", "-m", "mine")
+    exported.git(*identity, "commit", "--quiet", "--allow-empty", "--amend", "-m", "mine")
     with pytest.raises(Conflict, match="did not come from a store"):
         exported()
 

@@ -54,7 +54,7 @@ def where_to_go_on(
     if commit is not None:
         source.follow(commit)
         return Imported(commit, head)
-    last = _last(repository, store, source)
+    last = last_version(repository, store, source)
     with repository.engine.reading() as reader:
         if over:
             # Of a version that is kept in part, what its tree was is not known any more.
@@ -93,12 +93,15 @@ def _commit_of_head(repository: Repository, store: Store, source: Source, head: 
     return None
 
 
-def _last(repository: Repository, store: Store, source: Source) -> Imported | None:
-    """The newest version along the first parents."""
+def last_version(repository: Repository, store: Store, source: Source) -> Imported | None:
+    """The newest of the commits of `source` that is a version."""
+    order = {commit: place for place, commit in enumerate(source.commits)}
     with repository.engine.reading() as reader:
-        imported = _last_imported(reader, store, source.first_parents)
-    for commit in source.saying(f"{DIGEST}: ", first_parent=True):
-        if imported is not None and source.commits.index(commit) > source.commits.index(imported.commit):
+        imported = _last_imported(reader, store, order)
+    for commit in source.saying(f"{DIGEST}: "):
+        if commit not in order:
+            continue
+        if imported is not None and order[commit] > order[imported.commit]:
             break
         if (number := exported_version(repository, store, source, commit)) is not None:
             return Imported(commit, number)

@@ -1,7 +1,8 @@
 """The git repository that a store's history is written to: made when missing, and gone on with.
 
-The branch `main` is that history and nothing else. What a person did there in the meantime is never undone:
-it is refused instead.
+The branch `main` is that history, and what a person committed on top of it. That is never undone: until the
+store has it as well, what is new in the store comes beside it, as the remote branch `engramfs/main`, for the
+person to merge.
 """
 
 import os
@@ -13,6 +14,7 @@ from engramfs.history.git.program import Git
 from engramfs.model.names import printable
 
 BRANCH = b"refs/heads/main"
+BESIDE = b"refs/remotes/engramfs/main"
 STAGED = b"refs/engramfs/export"  # where commits are until the branch moves
 # Files are the bytes that the store has, whatever a `.gitattributes` in the store or the settings of a
 # person say about the ends of lines.
@@ -74,6 +76,11 @@ class Destination:
     def _message(self, commit: bytes) -> bytes:
         return self.git.run("cat-file", "commit", commit).partition(b"\n\n")[2]
 
+    def beside(self) -> str | None:
+        """The commit that an earlier export put beside the branch, if any."""
+        found = self.git.ask("rev-parse", "--quiet", "--verify", BESIDE)
+        return found.decode() if found is not None else None
+
     def tree(self, commit: bytes) -> dict[bytes, bytes]:
         """The mode of each path in a commit."""
         listed = self.git.run("ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0")
@@ -94,7 +101,13 @@ class Destination:
                     "move them away and export again"
                 ) from error
         self.git.run("update-ref", "-d", STAGED)
+        self.git.run("update-ref", "-d", BESIDE)
         self.tip = commit
+
+    def put_beside(self, commit: bytes) -> None:
+        """Leave the branch alone, and let `commit` be found beside it."""
+        self.git.run("update-ref", BESIDE, commit)
+        self.git.run("update-ref", "-d", STAGED)
 
 
 def _names(directory: bytes, shown: str) -> list[bytes]:

@@ -3,7 +3,8 @@
 A version that was a commit once becomes that very commit again, if all of it is known and it follows what it
 followed then. Any other commit says in its message which version it is.
 
-A second run goes on after the last version that is there. See `going_on`.
+A second run goes on after the last version that is there, and leaves alone what people committed on top of
+it until the store has that too. See `going_on`.
 
 Concurrency. Versions are read in transactions of their own, contents in short ones, so none stays open for
 long beside a running worker. A version or content that is removed meanwhile ends the export, and then the
@@ -46,6 +47,7 @@ _decode_redactions = msgspec.msgpack.Decoder(list[Redaction]).decode
 class GitExported(msgspec.Struct, frozen=True):
     """What was written: `commits` new ones, so that the branch ends with version `version`.
 
+    While the branch has `unknown` commits that the store does not have, it is `engramfs/main` that does.
     `redacted_since` are versions whose content the repository holds and the store does not any more.
     `refused` counts files that no git repository may hold, `empty_directories` those at the head.
     """
@@ -56,6 +58,7 @@ class GitExported(msgspec.Struct, frozen=True):
     refused: int
     empty_directories: int
     redacted_since: list[int]
+    unknown: int
 
 
 def export(
@@ -74,7 +77,7 @@ def export(
     destination = Destination.open(directory, bare=bare)
     with repository.engine.reading() as reader:
         head = catalog.head(reader, store.id)
-        last = last_exported(reader, store, destination)
+    last = last_exported(repository, store, destination)
     run = _Export(repository, store, destination, last, head.number)
     return run.write(progress)
 
@@ -94,6 +97,8 @@ class _Export:
         self._head = head
         self._number = last.number if last is not None else 0
         self._redactions = last.redactions if last is not None else 0
+        self._begin_at = last.commit if last is not None else None
+        self._unknown = last.unknown if last is not None else 0
         self._refused = 0
         self._commits = 0
 
@@ -103,7 +108,7 @@ class _Export:
         if self._number < self._head:
             total = self._head - self._number
             with FastImport(self._destination.git, STAGED, self._contents) as stream:
-                stream.begin_at(self._destination.tip)
+                stream.begin_at(self._begin_at)
                 afresh = self._must_begin_afresh(redacted_since)
                 for version in self._versions():
                     self._commit(stream, version, afresh=afresh)
@@ -113,7 +118,9 @@ class _Export:
             self._finish()
         with self._repository.engine.reading() as reader:
             empty = _empty_directories(VersionTree(reader, self._store, self._number))
-        return GitExported(self._commits, self._number, written, self._refused, empty, redacted_since)
+        return GitExported(
+            self._commits, self._number, written, self._refused, empty, redacted_since, self._unknown
+        )
 
     def _must_begin_afresh(self, redacted_since: list[int]) -> bool:
         """Whether the tree that the branch ends with cannot be read any more as it was."""
@@ -207,7 +214,10 @@ class _Export:
                 f"{printable(path)} in {self._store.name}@{self._number} is not in git as it should be; "
                 "nothing was changed, please report it"
             )
-        self._destination.advance(commit)
+        if self._unknown:
+            self._destination.put_beside(commit)
+        else:
+            self._destination.advance(commit)
 
 
 def _signatures(version: Version) -> tuple[Signature, Signature]:

@@ -8,7 +8,9 @@ from functools import cached_property
 from typing import IO
 
 from engramfs.errors import NotFound, Unavailable
+from engramfs.history.git import signature
 from engramfs.history.git.program import Git, failed
+from engramfs.history.git.signature import Signature
 from engramfs.history.plain_directory import RESERVED
 from engramfs.model.names import printable
 
@@ -70,6 +72,14 @@ class Source:
         listed = self.git.run("ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0")
         paths = (line.partition(b"\t") for line in listed if line)
         return {path: (about[:6], about.split(b" ")[2]) for about, _, path in paths}
+
+    def tree_id(self, commit: str) -> bytes:
+        return self.git.run("rev-parse", f"{commit}^{{tree}}")
+
+    def committer(self, commit: str) -> Signature | None:
+        head = self.git.run("cat-file", "commit", commit).partition(b"\n\n")[0].split(b"\n")
+        lines = (line.removeprefix(b"committer ") for line in head if line.startswith(b"committer "))
+        return signature.read(next(lines, b""))
 
     def follow(self, commit: str) -> None:
         """Let the history go along `commit`, which it has: where a merge brought it, that comes first."""
