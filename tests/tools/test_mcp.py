@@ -5,6 +5,7 @@ import base64
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,17 @@ from engramfs.model.file_edit import Append, Create
 from ..harness.mcp_client import Agent, Refused, connected, run
 
 Use = Callable[[Agent], Awaitable[Any]]
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 
 @pytest.fixture
@@ -381,20 +393,10 @@ def test_the_prompt_says_what_is_where_and_shows_the_notes_as_data(
 def test_nothing_but_the_protocol_comes_out_and_the_server_ends_with_its_input(
     environment: dict[str, str],
 ) -> None:
-    hello = {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "initialize",
-        "params": {
-            "protocolVersion": "2025-06-18",
-            "capabilities": {},
-            "clientInfo": {"name": "test", "version": "1"},
-        },
-    }
     command = [sys.executable, "-m", "engramfs", "mcp", "--agent", "digest", "--actor", "alice"]
     finished = subprocess.run(
         command,
-        input=json.dumps(hello).encode() + b"\nnot json\n",
+        input=json.dumps(HELLO).encode() + b"\nnot json\n",
         capture_output=True,
         timeout=30,
         env=environment,
@@ -404,6 +406,30 @@ def test_nothing_but_the_protocol_comes_out_and_the_server_ends_with_its_input(
     assert finished.returncode == 0
     assert lines[0]["result"]["serverInfo"]["name"] == "engramfs"
     assert {line["jsonrpc"] for line in lines} == {"2.0"}
+
+
+def test_the_server_ends_with_its_input_whatever_it_waits_for(environment: dict[str, str]) -> None:
+    wait = {
+        "jsonrpc": "2.0",
+        "id": 2,
+        "method": "tools/call",
+        "params": {"name": "memory_task_wait", "arguments": {"taskId": "99999", "timeout": 600}},
+    }
+    command = [sys.executable, "-m", "engramfs", "mcp", "--agent", "digest", "--actor", "alice"]
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(json.dumps(HELLO).encode() + b"\n" + json.dumps(INITIALIZED).encode() + b"\n")
+        server.stdin.flush()
+        assert b"serverInfo" in server.stdout.readline()
+        server.stdin.write(json.dumps(wait).encode() + b"\n")
+        server.stdin.flush()
+        time.sleep(0.5)  # it waits by now; if not, it has even less to do
+        server.stdin.close()
+        try:
+            assert server.wait(30) == 0
+        finally:
+            server.kill()
 
 
 @pytest.mark.parametrize(

@@ -86,4 +86,5 @@ class Offered:
         ]
 
     def close(self) -> None:
+        self._search.close()
         self.reach.client.searching.close()

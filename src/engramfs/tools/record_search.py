@@ -4,6 +4,8 @@ What is searched is the memory of the session's actor as the session sees it, wi
 for approval, and nothing else.
 """
 
+import threading
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -21,6 +23,7 @@ from engramfs.tools.record_files import RecordFiles
 if TYPE_CHECKING:
     from engramfs.search.searching import Search
 
+_SLICE = 0.5  # seconds of a wait, which ends early at the end of one
 _PATIENCE = 0.1  # seconds that `memory_add` waits for the index: it looks at newer versions by itself
 _PASSAGES = 1  # that gets its vector meanwhile, if it is short: mostly the one that was added before
 
@@ -56,6 +59,7 @@ class Candidate(NamedTuple):
 class RecordSearch:
     def __init__(self, reach: Reach) -> None:
         self._reach = reach
+        self._is_closed = threading.Event()
         self._said: str | None = None  # by the last search, of what a person should know
 
     @property
@@ -101,10 +105,22 @@ class RecordSearch:
         if not 0 <= asked.timeout <= 600:
             raise UsageError("timeout is 0 to 600 seconds")
         try:
-            done = self._client.searching.loaded().wait(int(asked.taskId), asked.timeout)
+            done = self._waited(int(asked.taskId), asked.timeout)
         except Unavailable as error:
             return {"taskId": asked.taskId, "status": "failed", "reason": error.message}
         return {"taskId": asked.taskId, "status": "done" if done else "timeout"}
+
+    def _waited(self, position: int, timeout: float) -> bool:
+        """Whether the index is so far, within `timeout` seconds and before `close`."""
+        deadline = time.monotonic() + timeout
+        search = self._client.searching.loaded()
+        while not self._is_closed.is_set():
+            left = max(0.0, deadline - time.monotonic())
+            if search.wait(position, min(left, _SLICE)):
+                return True
+            if left <= _SLICE:
+                break
+        return False
 
     def candidates(self, text: str, files: RecordFiles) -> tuple[int, list[Candidate]]:
         """The records that may say what `text` says, as they were at a position of the feed.
@@ -128,6 +144,10 @@ class RecordSearch:
             if record is not None and path not in drafts:
                 found.append(Candidate(path, record, meaning))
         return position, found
+
+    def close(self) -> None:
+        """Let who waits in another thread wait no longer."""
+        self._is_closed.set()
 
 
 def described(record: Record) -> dict[str, Any]:

@@ -203,9 +203,12 @@ def _result(text: str, document: dict[str, Any], *, is_error: bool = False) -> t
 
 
 async def _in_thread(work: Callable[[], Result]) -> Result:
-    """What a thread makes of `work`; an error of ours is one of the protocol, without a traceback."""
+    """What a thread makes of `work`; an error of ours is one of the protocol, without a traceback.
+
+    A call whose client has gone away is left to its thread: what it writes is written.
+    """
     try:
-        return await anyio.to_thread.run_sync(work)
+        return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
     except EngramError as error:
         code = _NOT_FOUND if error.code == "not_found" else types.INTERNAL_ERROR
         raise MCPError(code, error.message, {"code": error.code}) from None
