@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ..harness.command import Command
-from ..harness.daemon import Daemon, Place
+from ..harness.daemon import Daemon, Place, eventually
 from .session import Session
 
 HOOK = Path(__file__).parents[2] / "examples/claude-code/user-prompt-submit.sh"
@@ -182,26 +182,26 @@ def test_processes_at_once_find_the_same(engramfs: Command) -> None:
 
 def test_a_kill_at_any_moment_of_indexing_loses_nothing(engramfs: Command) -> None:
     arguments = [sys.executable, "-m", "engramfs", "search", "memo7", "-n", "1", "--json"]
-    generations = set()
+    lock, begun = engramfs.state / "search" / "lock", 0
     for round_ in range(8):
+        lock.unlink(missing_ok=True)
         process = subprocess.Popen(arguments, env=engramfs.environment, stdout=subprocess.DEVNULL)
-        _wait_for(engramfs.state / "search" / "lock")
+        eventually(lock.exists)
+        if round_ >= 4:
+            eventually(lambda: bool(_generations(engramfs)))
         time.sleep(0.04 * round_)
         process.send_signal(signal.SIGKILL)
         process.wait(timeout=10)
-        generations |= {name for name in os.listdir(engramfs.state / "search") if name.isdecimal()}
-    assert generations, "it was killed before it began"
+        begun += len(_generations(engramfs))
+    assert begun, "it was killed before it began"
     for number in (0, 7, 1999):
         assert found(engramfs.ok("search", f"memo{number}", "-n", "1", "--json")) == [f"{number}.md"]
     assert len(found(engramfs.ok("search", "tea", "-n", "1000", "--json"))) == 1000
-    assert len([name for name in os.listdir(engramfs.state / "search") if name.isdecimal()]) == 1
+    assert len(_generations(engramfs)) == 1
 
 
-def _wait_for(path: Path) -> None:
-    deadline = time.monotonic() + 20
-    while not path.exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
+def _generations(engramfs: Command) -> list[str]:
+    return [name for name in os.listdir(engramfs.state / "search") if name.isdecimal()]
 
 
 def test_gc_speaks_of_the_index_only_when_there_is_something_to_do(handbook: Command) -> None:
