@@ -170,6 +170,46 @@ async def test_a_merge_follows_a_file_that_was_renamed_meanwhile(
     assert machine.live_fork(ann).fork_tree.own == set()
 
 
+@pytest.mark.parametrize("edited", [False, True], ids=["renamed", "renamed and edited"])
+@pytest.mark.parametrize("linked", [False, True], ids=["one name", "two names"])
+async def test_a_merge_renames_a_file_that_was_changed_meanwhile(
+    machine: Machine, both: Both, edited: bool, linked: bool
+) -> None:
+    ann, bob = both
+    if linked:
+        bob.link("file", "second")
+        await machine.seal()
+    expected = LINES.replace(b"five", b"FIVE")
+    ann.rename("file", "directory/mine")
+    if edited:
+        await ann.save("directory/mine", LINES.replace(b"one", b"ONE"))
+        expected = expected.replace(b"one", b"ONE")
+    await machine.seal()
+    await bob.save("file", LINES.replace(b"five", b"FIVE"))
+    await machine.seal()
+    with pytest.raises(Conflict, match="with --merge"):
+        await machine.approve(1)
+    await machine.approve(1, merge=True)
+    names = {"directory/mine", *(["second"] if linked else [])}
+    assert set(machine.tree()) == {"other", "directory", "directory/inner", *names}
+    for someone in (ann, bob):
+        assert {someone.read(name) for name in names} == {expected}
+        assert someone.list() == ["directory", "other", *(["second"] if linked else [])]
+    assert machine.live_fork(ann).fork_tree.own == set()
+
+
+async def test_a_merge_of_two_renames_to_one_name_keeps_both_changes(machine: Machine, both: Both) -> None:
+    ann, bob = both
+    ann.rename("file", "same")
+    await ann.save("same", LINES.replace(b"one", b"ONE"))
+    await machine.seal()
+    bob.rename("file", "same")
+    await bob.save("same", LINES.replace(b"five", b"FIVE"))
+    await machine.seal()
+    await machine.approve(1, merge=True)
+    assert bob.read("same") == ann.read("same") == LINES.replace(b"one", b"ONE").replace(b"five", b"FIVE")
+
+
 @pytest.mark.parametrize("how", ["removed", "renamed", "replaced"])
 async def test_what_was_not_only_changed_and_was_renamed_meanwhile_is_named_with_both_paths(
     machine: Machine, both: Both, how: str

@@ -1,8 +1,10 @@
 """The rows of one version of a fork on the head of the store below: see `three_way`.
 
-With `merge`, what was changed in the fork and renamed at the head is changed under its new name. What was
-removed or renamed in the fork, and renamed at the head as well, stands against it.
+With `merge`, what was changed on one side and renamed on the other is changed under its new name. What was
+removed in the fork and renamed at the head, or renamed on both sides in two ways, stands against it.
 """
+
+from collections.abc import Iterator
 
 from engramfs.errors import Conflict
 from engramfs.history.changes import Name
@@ -10,7 +12,7 @@ from engramfs.history.commit import Commit
 from engramfs.history.later_names import is_same_thing, later_names
 from engramfs.history.three_way import Rows, ThreeWay, entry_in, path_in
 from engramfs.history.tree import fork_tree
-from engramfs.model.entry import Entry
+from engramfs.model.entry import Entry, Kind
 from engramfs.model.names import printable
 from engramfs.model.pending import Pending
 from engramfs.model.store import Store
@@ -32,6 +34,22 @@ class Applying:
         self._made = fork_tree(reader, fork, offered.version, offered.base)
         self._rows = rows
         self._now = now
+        self._sources = dict(self._renames())
+
+    def _renames(self) -> Iterator[tuple[Name, Name]]:
+        """What a file is called after the fork renamed it, and what before."""
+        before = {name: entry_in(self._made_from, name) for name in self._rows}
+        gone = {
+            old.node: name for name, old in before.items() if old is not None and self._rows[name] is None
+        }
+        origins = {
+            old.origin: gone[old.node] for old in before.values() if old is not None and old.node in gone
+        }
+        for name, new in self._rows.items():
+            if new is not None and new.kind is Kind.FILE and before[name] is None:
+                source = gone.get(new.node) or origins.get(new.origin)
+                if source is not None:
+                    yield name, source
 
     def commit(self, *, merge: bool) -> Commit:
         """The commit, by nobody yet. Raises `Conflict` and `QuotaExceeded`."""
@@ -49,11 +67,27 @@ class Applying:
 
     def _take(self, head: ThreeWay, name: Name, *, merge: bool) -> bool:
         old, new = entry_in(self._made_from, name), self._rows[name]
+        if merge and (name in self._sources or name in self._sources.values()):
+            taken = self._take_renamed(head, name, new)
+            if taken is not None:
+                return taken
         there = self._renamed_to(head, name, old)
         if old is None or there == name or self._is_taken_to(there, old):
             return head.take(name, old, new, merge=merge)
         is_followed = merge and new is not None and is_same_thing(old, new)
         return is_followed and head.take(there, old, new, merge=True)
+
+    def _take_renamed(self, head: ThreeWay, name: Name, new: Entry | None) -> bool | None:
+        """Either end of a rename of a file that the head may have changed; None where it has not."""
+        source = self._sources.get(name, name)
+        was, now = entry_in(self._made_from, source), head.present(source)
+        if was is None or now is None or not is_same_thing(now, was) or now.looks_like(was):
+            present = head.present(name)
+            is_there_too = was is not None and present is not None and is_same_thing(present, was)
+            return head.take(name, was, new, merge=True) if source != name and is_there_too else None
+        if source == name:
+            return head.leave(name)
+        return head.present(name) is None and new is not None and head.move_merged(name, was, now, new)
 
     def _is_taken_to(self, name: Name, old: Entry) -> bool:
         """Whether the fork gave it the same name."""

@@ -53,6 +53,18 @@ class ThreeWay:
             return True  # somebody made the same of it
         return merge and self._merge(name, old, now, new)
 
+    def leave(self, name: Name) -> bool:
+        """Let a name stand for nothing: what it stood for goes elsewhere."""
+        self.after.put(name, None)
+        return True
+
+    def move_merged(self, name: Name, old: Entry, now: Entry, new: Entry) -> bool:
+        """Let a name stand for the file `now` with what `new` made of `old`. Whether that was possible."""
+        entry = self.merged(old, now, new)
+        if entry is not None:
+            self._put_everywhere(name, entry)
+        return entry is not None
+
     def present(self, name: Name) -> Entry | None:
         """What a name stands for at the head."""
         return entry_in(self.head, name)
@@ -68,10 +80,15 @@ class ThreeWay:
         entry = self.merged(old, now, new)
         if entry is None:
             return False
-        self.after.put(name, entry)
-        for parent, other, _ in places(self._reader, self._store.id, self.head, now.node):
-            self.after.put((parent, other), entry)
+        self._put_everywhere(name, entry)
         return True
+
+    def _put_everywhere(self, name: Name, entry: Entry) -> None:
+        """Under every name that the node has; those that it leaves are taken before or after."""
+        self.after.put(name, entry)
+        for parent, other, _ in places(self._reader, self._store.id, self.head, entry.node):
+            if self.after.rows.get((parent, other), entry) is not None:
+                self.after.put((parent, other), entry)
 
     def merged(self, old: Entry, now: Entry, new: Entry) -> Entry | None:
         """The file `now` with what `new` made of `old`; None where they conflict, or `old` is gone."""
