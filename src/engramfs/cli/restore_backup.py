@@ -121,7 +121,7 @@ def _say_what_is_pending(invocation: Invocation, name: str, backup: str, became:
         note(f"{became['rejected']} pending that the backup does not have were rejected, and stay readable")
     if became["left"]:
         note(
-            f"{became['left']} pending are still only in the backup, whose {name} is another history; "
+            f"{became['left']} pending are still only in the backup: they were made from what is not here; "
             f"engramfs --state {backup} pending show {name} N"
         )
 

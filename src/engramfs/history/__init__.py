@@ -16,5 +16,6 @@ verify       whether everything that was recorded is still so
 backup       a consistent copy while others write
 backup_restore  a backup takes the place of a state directory
 transplant   a store of another state directory comes into this one
+shared_history  what two logs have of one history
 migration    a state directory of an older schema is brought to the present one
 """

@@ -136,7 +136,7 @@ def _check_earlier(
         for earlier in pending.of_fork(reader, fork)
         if earlier.version < offered.version
         and earlier.state == "open"
-        and _builds_on(reader, fork, own, earlier, rows.get(earlier.version, {}))
+        and builds_on(reader, fork, own, earlier, rows.get(earlier.version, {}))
     ]
     if waiting:
         numbers = " and ".join(str(number) for number in waiting)
@@ -146,7 +146,8 @@ def _check_earlier(
         )
 
 
-def _builds_on(reader: Reader, fork: Store, rows: Rows, earlier: Pending, before: Rows) -> bool:
+def builds_on(reader: Reader, fork: Store, rows: Rows, earlier: Pending, before: Rows) -> bool:
+    """Whether a version of a fork that recorded `rows` builds on `earlier`, which recorded `before`."""
     if rows.keys() & before.keys():
         return True
     placed = {
@@ -178,7 +179,7 @@ def settle(
     for each in reversed(list(pending.of_fork(writer, fork))):
         if each.state == "rejected" and not each.until:
             own = rows.get(each.version, {})
-            if any(_builds_on(writer, fork, rows.get(later, {}), each, own) for later in staying):
+            if any(builds_on(writer, fork, rows.get(later, {}), each, own) for later in staying):
                 staying.append(each.version)
             else:
                 pending.put(writer, fork.base, replace(each, until=head))

@@ -11,6 +11,7 @@ Concurrency. The other repository is read in transactions of its own, and nobody
 """
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -21,6 +22,7 @@ from engramfs.history import catalog, commit, log
 from engramfs.history.commit import Commit
 from engramfs.history.graft import Wanted, graft
 from engramfs.history.repository import Repository
+from engramfs.history.shared_history import had_node, shared_version
 from engramfs.history.store_rows import Content, copy_rows, every_content
 from engramfs.history.transplant_pending import Replaced, replace_open
 from engramfs.history.transplant_pending import adopt as adopt_pending
@@ -85,22 +87,20 @@ def restore(
     catalog.set_aside(writer, store.id, first_node)
     with source.engine.reading() as reader:
         head = catalog.head(reader, there.id)
-        is_kin = _is_kin(writer, store, head)
+        shared = shared_version(reader, there, writer, store)
+        as_here = partial(_as_here, reader, there, head, shared, now)
         message = f"restore of {there.name}@{head.number} from the backup {shown}"
-        wanted = [
-            Wanted(path, _as_here(entry, now, is_kin), entry.node)
-            for path, entry in walk(HeadTree(reader, there))
-        ]
+        wanted = [Wanted(path, as_here(entry), entry.node) for path, entry in walk(HeadTree(reader, there))]
         grafted = graft(writer, store, b"", keys.NO_PARENT, wanted, times=False)
         planned = grafted.commit(store, author, "restore", now, message)
         version = commit.apply(writer, planned)
-        replaced = replace_open(reader, there, writer, store, author, now, message, is_kin=is_kin)
+        replaced = replace_open(reader, there, writer, store, author, now, message, shared)
     return Restored(planned, version, replaced)
 
 
 def describe(name: str, restored: Restored) -> dict[str, Any]:
     """What was restored, as JSON: of what is pending, how many were rejected here, wait again, and could not
-    come since the store there is another history."""
+    come since they were made from what is not here."""
     version, became = restored.version, restored.pending
     return {
         "store": name,
@@ -110,16 +110,14 @@ def describe(name: str, restored: Restored) -> dict[str, Any]:
     }
 
 
-def _is_kin(reader: Reader, store: Store, head: Head) -> bool:
-    """Whether the other head is a version of this very history, so that its node ids mean the same."""
-    try:
-        return log.version(reader, store, head.number).digest == head.digest
-    except NotFound:
-        return False
+def _as_here(reader: Reader, there: Store, head: Head, shared: int | None, now: int, entry: Entry) -> Entry:
+    """With the nodes that it has here too; others are found by their path, or are new."""
 
+    def here(node: int) -> int:
+        is_same = shared is not None and (shared == head.number or had_node(reader, there, node, shared))
+        return node if is_same else 0
 
-def _as_here(entry: Entry, now: int, is_kin: bool) -> Entry:
-    return replace(entry, ctime=now) if is_kin else replace(entry, ctime=now, node=0, origin=0)
+    return replace(entry, ctime=now, node=here(entry.node), origin=here(entry.origin))
 
 
 def adopt(source: Repository, there: Store, repository: Repository) -> Store:

@@ -1,34 +1,29 @@
 """What waits for a person comes along with a store of another state directory.
 
 A store that is new here brings its forks and everything that was ever pending, as it is there. In a store
-that is here, what is open afterwards is what is open there: what waits here and not there is rejected, and
-stays readable; what waits there and not here is offered again, under another number, since a decision that
-was made here is part of this history.
+that is here, what is open afterwards is what is open there: what waits in both stays as it is; what waits
+here and not there is rejected, and stays readable; what waits there and not here is offered again, under
+another number, since a decision that was made here is part of this history. What builds on that comes along.
 
 Functions take the transaction of the store, in which its new head has been written, and one of the other.
 """
 
-from collections.abc import Iterator
-
 import msgspec
 
 from engramfs.history import approval, catalog, commit, forks, log, pending
-from engramfs.history.approval import Decided, Rows
-from engramfs.history.commit import Commit, RowChange
+from engramfs.history.approval import Decided, builds_on
+from engramfs.history.offering_again import OfferingAgain
 from engramfs.history.store_rows import copy_rows
 from engramfs.model.author import Author
-from engramfs.model.entry import ROOT_NODE, Entry
 from engramfs.model.pending import Pending
 from engramfs.model.store import Store
-from engramfs.model.version import Change
-from engramfs.storage import keys
-from engramfs.storage.protocol import Reader, Table, Writer
+from engramfs.storage.protocol import Reader, Writer
 
 replace = msgspec.structs.replace
 
 
 class Replaced(msgspec.Struct, frozen=True):
-    """`offered` is how many wait again, `left` how many could not come, being of another history."""
+    """`offered` is how many wait again, `left` how many could not come: nothing here is what they change."""
 
     rejected: list[Decided]
     offered: int
@@ -58,118 +53,96 @@ def replace_open(
     by: Author,
     now: int,
     reason: str,
-    *,
-    is_kin: bool,
+    shared: int | None,
 ) -> Replaced:
     """Let what is open for `there` be what is open for `store`.
 
-    `is_kin` says that the other head is a version here. Only then do nodes and numbers mean the same, and
-    something can come.
+    `shared` is the newest version that both have: see `shared_version`. What was made from a later one, or
+    from any when it is None, means nothing here; so it cannot come.
     """
-    here = {_told(writer, each): each.number for _, each in pending.waiting(writer, store.id)}
-    staying: set[int] = set()
-    coming: list[list[Pending]] = []
-    for offered in _by_fork(reader, there):
-        told = [_told(reader, each) for each in offered if _is_open(each)]
-        if is_kin and all(each in here for each in told):
-            staying.update(here[each] for each in told)
-        else:
-            coming.append(offered)
+    here = _Waiting(writer, store)
+    divided = [
+        _divide(reader, fork, here, -1 if shared is None else shared)
+        for fork in catalog.forks(reader, there.id)
+    ]
+    staying = {number for each in divided for number in each.staying}
     rejected = [
         approval.reject(writer, store, each.number, by, now, reason)
         for _, each in list(pending.waiting(writer, store.id))
         if each.number not in staying
     ]
-    count = sum(_is_open(each) for offered in coming for each in offered)
-    if not is_kin:
-        return Replaced(rejected, 0, count)
-    for offered in coming:
-        _Again(reader, there, writer, store).offer(offered, by, now)
-    return Replaced(rejected, count, 0)
+    again = OfferingAgain(reader, there, writer, store, shared or 0)
+    for each in divided:
+        if each.coming:
+            again.offer(each.coming, by, now)
+    count = sum(_is_open(one) for each in divided for one in each.coming)
+    return Replaced(rejected, count, sum(each.left for each in divided))
 
 
 def _is_open(one: Pending) -> bool:
     return one.state == "open"
 
 
-def _by_fork(reader: Reader, store: Store) -> Iterator[list[Pending]]:
-    """What is open, with what was rejected and is still built on, of each fork that has something open."""
-    for fork in catalog.forks(reader, store.id):
-        offered = [one for one in pending.of_fork(reader, fork) if _is_open(one) or pending.is_kept(one)]
-        if any(map(_is_open, offered)):
-            yield offered
+class _Divided(msgspec.Struct, frozen=True):
+    """What is open in a fork there: what waits here too, what comes, and how many can do neither.
+
+    With what comes is what was rejected and what comes builds on.
+    """
+
+    staying: set[int]  # numbers here
+    coming: list[Pending]
+    left: int
 
 
-def _told(reader: Reader, one: Pending) -> bytes:
-    """What people are told of it, by which it is known under another number too."""
+def _divide(reader: Reader, fork: Store, here: "_Waiting", shared: int) -> _Divided:
+    offered = [one for one in pending.of_fork(reader, fork) if _is_open(one) or pending.is_kept(one)]
+    rows = approval.rows_of(reader, fork)
+
+    def builds(one: Pending, *earlier: Pending) -> bool:
+        own = rows.get(one.version, {})
+        return any(builds_on(reader, fork, own, each, rows.get(each.version, {})) for each in earlier)
+
+    staying: set[int] = set()
+    coming: list[Pending] = []
+    left: list[Pending] = []
+    for one in filter(_is_open, offered):
+        number = here.find(reader, one) if shared >= 0 else None
+        if number is not None and not builds(one, *coming, *left):
+            staying.add(number)
+        elif one.base > shared or builds(one, *left):
+            left.append(one)
+        else:
+            coming.append(one)
+    needed: list[Pending] = []
+    for one in reversed(offered):
+        if one in coming or (pending.is_kept(one) and any(builds(later, one) for later in needed)):
+            needed.insert(0, one)
+    return _Divided(staying, needed, len(left))
+
+
+class _Waiting:
+    """What waits here, to be found by what people are told of it: it may have another number there.
+
+    What was sealed from the journal of a copy has another time and base than what was sealed of it here.
+    """
+
+    def __init__(self, reader: Reader, store: Store) -> None:
+        self._numbers: dict[bytes, int] = {}
+        for _, one in pending.waiting(reader, store.id):
+            told, changed, _ = _told(reader, one)
+            self._numbers.update({told: one.number, changed: one.number})
+
+    def find(self, reader: Reader, one: Pending) -> int | None:
+        """The number here of what is pending there, or None."""
+        told, changed, is_recovered = _told(reader, one)
+        return self._numbers.get(changed if is_recovered else told)
+
+
+def _told(reader: Reader, one: Pending) -> tuple[bytes, bytes, bool]:
+    """All that people are told, only who changed what, and whether it was sealed from a journal."""
     fork = catalog.get(reader, one.fork)
     version = log.version(reader, fork, one.version)
     changes = [replace(each, origin=0) for each in log.changes(reader, fork.id, one.version)]
-    return commit.encode((one.base, version.time, version.author, version.message, changes))
-
-
-class _Again:
-    """Offers what waits in a fork there by a new fork here. Nodes that the fork made get new ids."""
-
-    def __init__(self, reader: Reader, there: Store, writer: Writer, store: Store) -> None:
-        self._reader = reader
-        self._there = there
-        self._writer = writer
-        self._store = store
-        self._next_node = catalog.head(writer, store.id).next_node
-        self._nodes: dict[int, int] = {}
-
-    def offer(self, offered: list[Pending], by: Author, now: int) -> None:
-        """In order; what was rejected there is rejected here."""
-        fork = catalog.get(self._reader, offered[0].fork)
-        made = forks.create(self._writer, self._store, fork.created, fork.owner)
-        rows = approval.rows_of(self._reader, fork)
-        rejected = []
-        for each in offered:
-            planned = self._commit(fork, made, each, rows.get(each.version, {}))
-            version = forks.apply(self._writer, planned, each.base)
-            again = pending.of_version(self._writer, made, version.number) if version is not None else None
-            if again is not None and not _is_open(each):
-                rejected.append((again.number, each))
-        for number, each in rejected:
-            who = each.decided_by or by
-            approval.reject(self._writer, self._store, number, who, each.decided or now, each.reason)
-
-    def _commit(self, fork: Store, made: Store, one: Pending, rows: Rows) -> Commit:
-        version = log.version(self._reader, fork, one.version)
-        placed = [
-            RowChange(self._node(parent), name, self._entry(entry)) for (parent, name), entry in rows.items()
-        ]
-        return Commit(
-            store=made.id,
-            author=version.author,
-            via=version.via,
-            time=version.time,
-            changes=[self._change(each) for each in log.changes(self._reader, fork.id, one.version)],
-            rows=placed,
-            next_node=self._next_node,
-            message=version.message,
-            flags=version.flags,
-            overwrites=version.overwrites,
-        )
-
-    def _entry(self, entry: Entry | None) -> Entry | None:
-        if entry is None:
-            return None
-        return replace(entry, node=self._node(entry.node), origin=self._node(entry.origin))
-
-    def _change(self, change: Change) -> Change:
-        return replace(change, origin=self._node(change.origin))
-
-    def _node(self, node: int) -> int:
-        """The node here: that of the store, where the store ever had it."""
-        if node not in self._nodes:
-            self._nodes[node] = node if self._is_of_store(node) else self._next_node
-            self._next_node += self._nodes[node] != node
-        return self._nodes[node]
-
-    def _is_of_store(self, node: int) -> bool:
-        prefix = keys.node(self._there.id, node)
-        return node in (keys.NO_PARENT, ROOT_NODE) or (
-            next(self._reader.keys(Table.NODES, prefix, keys.after(prefix)), None) is not None
-        )
+    what = (version.author, version.message, changes)
+    told = commit.encode((one.base, version.time, *what))
+    return told, commit.encode(what), "recovered" in version.flags

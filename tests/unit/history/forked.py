@@ -24,6 +24,7 @@ class Fork:
         """A new one, or one that is there."""
         self.book = book
         self.message = ""  # of what is written from now on
+        self.flags: tuple[str, ...] = ()
         self.transact = book.repository.transact
         self.store = store or self.transact(lambda writer: forks.create(writer, book.store, book.clock, "x"))
 
@@ -70,6 +71,7 @@ class Fork:
             next_node=base.next_node + len(pairs),
             contents={hashlib.sha256(each).digest(): each for each in contents},
             message=self.message,
+            flags=self.flags,
         )
         version = forks.apply(writer, planned, base.number)
         assert version is not None

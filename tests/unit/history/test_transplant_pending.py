@@ -16,7 +16,7 @@ from engramfs.model.pending import Pending
 from engramfs.model.store import Store
 from engramfs.storage import blobs
 
-from .conftest import Book, replace
+from .conftest import SECOND, Book, replace
 from .forked import PERSON, Fork, content
 
 NOW = 1_800_000_000 * 10**9
@@ -115,6 +115,75 @@ def test_what_still_waits_as_it_did_stays_what_it_is(fork: Fork, saved: str) -> 
     fork.book.write(b=b"later\n")
     assert restore(saved, fork.book) == Replaced([], 0, 0)
     assert waiting(fork.book) == {1: {"a": b"mine\n"}}
+
+
+def test_what_is_open_in_both_stays_when_another_of_its_session_was_decided(fork: Fork, saved: str) -> None:
+    fork.write(a=b"mine\n")
+    fork.write(b=b"too\n")
+    backup(fork.book.repository, saved)
+    fork.approve(1)
+    assert restore(saved, fork.book) == Replaced([], 1, 0)
+    assert waiting(fork.book) == {2: {"b": b"too\n"}, 3: {"a": b"mine\n"}}
+    assert fork.tree() == {"a": b"a\n", "b": b"too\n"}, "its session sees it still"
+    fork.approve(2)
+    fork_of(fork.book, 3).approve(3)
+    assert content(fork.book) == {"a": b"mine\n", "b": b"too\n"}
+    assert verify(fork.book.repository).findings == []
+
+
+def test_what_was_sealed_from_the_journal_of_the_copy_does_not_make_it_another_history(
+    fork: Fork, saved: str
+) -> None:
+    fork.write(a=b"mine\n", new=b"new\n")
+    fork.write(b=b"too\n")
+    backup(fork.book.repository, saved)
+    with Repository.open(saved, write="the test") as repository:
+        copy = Book(repository, fork.book.store)
+        copy.clock += 10 * SECOND
+        copy.write(b=b"b, as sealed in the copy\n", late=b"late\n")
+    fork.book.write(b=b"b, as sealed here\n", other=b"other\n")
+    fork.reject(1)
+    assert restore(saved, fork.book) == Replaced([], 1, 0)
+    assert waiting(fork.book) == {2: {"b": b"too\n"}, 3: {"a": b"mine\n", "new": b"new\n"}}
+    assert content(fork.book) == {"a": b"a\n", "b": b"b, as sealed in the copy\n", "late": b"late\n"}
+    fork_of(fork.book, 3).approve(3)
+    assert content(fork.book)["a"] == b"mine\n"
+    assert verify(fork.book.repository).findings == []
+
+
+def test_what_the_copy_sealed_from_its_journal_is_what_waits_here(fork: Fork, saved: str) -> None:
+    fork.write(a=b"mine\n")
+    backup(fork.book.repository, saved)
+    with Repository.open(saved, write="the test") as repository:
+        copied = Fork(Book(repository, fork.book.store), fork.store)
+        copied.book.clock += 10 * SECOND
+        copied.flags = ("recovered",)
+        copied.write(b=b"too\n")
+    fork.write(b=b"too\n")
+    assert restore(saved, fork.book) == Replaced([], 0, 0)
+    assert waiting(fork.book) == {1: {"a": b"mine\n"}, 2: {"b": b"too\n"}}
+
+
+def test_what_was_made_from_a_version_that_is_not_here_cannot_come(fork: Fork, saved: str) -> None:
+    fork.write(a=b"mine\n")
+    backup(fork.book.repository, saved)
+    with Repository.open(saved, write="the test") as repository:
+        copied = Fork(Book(repository, fork.book.store), fork.store)
+        copied.book.clock += 10 * SECOND
+        copied.book.write(b=b"only there\n")
+        copied.write(b=b"on that\n")
+    assert restore(saved, fork.book) == Replaced([], 0, 1)
+    assert waiting(fork.book) == {1: {"a": b"mine\n"}}
+
+
+def test_what_waits_for_a_store_without_a_version_stays(book: Book, saved: str) -> None:
+    fork = Fork(book)
+    fork.write(a=b"first\n")
+    fork.write(b=b"second\n")
+    backup(book.repository, saved)
+    fork.reject(1)
+    assert restore(saved, book) == Replaced([], 1, 0)
+    assert waiting(book) == {2: {"b": b"second\n"}, 3: {"a": b"first\n"}}
 
 
 def test_what_was_decided_since_waits_again_and_what_came_since_is_rejected(fork: Fork, saved: str) -> None:
