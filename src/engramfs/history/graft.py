@@ -17,6 +17,7 @@ from engramfs.errors import QuotaExceeded
 from engramfs.history import catalog
 from engramfs.history.changes import change_of
 from engramfs.history.commit import Commit, RowChange
+from engramfs.history.diff import Difference, with_renames
 from engramfs.history.tree import HeadTree, places, walk
 from engramfs.model.author import Author
 from engramfs.model.entry import ROOT_NODE, Entry, Kind
@@ -243,22 +244,38 @@ class _Graft:
         return used, files
 
     def _changes(self, target: dict[bytes, Entry]) -> list[Change]:
-        moved_away = set(self._moved.values())
+        sources = self._sources(target)
+        moved_away = set(sources.values())
         changes = [
             change_of(ChangeKind.DELETED, path, entry)
             for path, entry in self._current.items()
             if path not in target and path not in moved_away
         ]
         for path, entry in target.items():
-            current = self._current.get(path)
-            if path in self._moved:
-                from_path = self._moved[path]
-                changes.append(change_of(ChangeKind.RENAMED, path, entry, from_path=from_path))
+            current, source = self._current.get(path), sources.get(path)
+            if source is not None and _goes_along(path, source, sources):
+                current, source = self._current[source], None
+            if source is not None:
+                changes.append(change_of(ChangeKind.RENAMED, path, entry, from_path=source))
             elif current is None:
                 changes.append(change_of(ChangeKind.CREATED, path, entry))
             elif not entry.looks_like(current):
                 changes.append(change_of(ChangeKind.MODIFIED, path, entry, from_digest=current.digest))
         return changes
+
+    def _sources(self, target: dict[bytes, Entry]) -> dict[bytes, bytes]:
+        """Where what comes at a path was before, if it is the same thing that goes elsewhere."""
+        gone = [Difference(path, one, None) for path, one in self._current.items() if path not in target]
+        came = [Difference(path, None, one) for path, one in target.items() if path not in self._current]
+        found = {one.path: one.from_path for one in with_renames([*gone, *came])}
+        return {**{path: source for path, source in found.items() if source is not None}, **self._moved}
+
+
+def _goes_along(path: bytes, source: bytes, sources: Mapping[bytes, bytes]) -> bool:
+    """Whether its directory was moved, and it in there: that is no change of its own."""
+    above, _, name = path.rpartition(b"/")
+    source_above, _, source_name = source.rpartition(b"/")
+    return name == source_name and above in sources and sources[above] == source_above
 
 
 def over_quota(store: Store, size: int) -> QuotaExceeded:

@@ -5,9 +5,11 @@ import random
 import pytest
 
 from engramfs.errors import Conflict, NotFound, QuotaExceeded
-from engramfs.history import restore
+from engramfs.history import restore, revert
+from engramfs.history.blame import blame
 from engramfs.history.commit import Commit, RowChange, apply
 from engramfs.history.diff import differences
+from engramfs.history.lineage import lineage
 from engramfs.history.tree import tree_at
 from engramfs.history.verify import verify
 from engramfs.model.author import SYSTEM
@@ -58,6 +60,55 @@ def test_a_removed_file_comes_back_with_its_node_its_origin_and_its_mtime(book: 
     assert commit.message == "restore of memory/digest/state@1:a"
     restored(book, 1, b"a")
     assert replace(book.tree()[b"a"], ctime=0) == replace(before, ctime=0)
+
+
+def told(commit: Commit) -> list[tuple[str, bytes, bytes | None]]:
+    return [(one.op.label, one.path, one.from_path) for one in commit.changes]
+
+
+def test_a_rename_that_is_undone_is_one(book: Book) -> None:
+    book.write(a=b"1", d__x=b"2", d__y=b"3")
+    before = book.tree()
+    book.rename("a", "b")
+    book.rename("d", "e")
+    book.write(b=b"11", e__x=b"22", e__new=b"4")
+    commit = plan(book, 1)
+    assert told(commit) == [
+        ("deleted", b"e/new", None),
+        ("renamed", b"a", b"b"),
+        ("renamed", b"d", b"e"),
+        ("modified", b"d/x", None),
+    ]
+    assert commit.changes[-1].from_digest == book.tree()[b"e/x"].digest
+    restored(book, 1)
+    nodes = {path: (one.node, one.origin) for path, one in book.tree().items()}
+    assert nodes == {path: (one.node, one.origin) for path, one in before.items()}
+
+
+def test_a_file_that_was_renamed_and_saved_anew_since_is_renamed_back(book: Book) -> None:
+    book.write(a=b"1")
+    book.rename("a", "b")
+    known, node = book.tree()[b"b"], book.head().next_node
+    saved = replace(known, node=node)
+    book.commit(
+        RowChange(ROOT_NODE, b"b", saved), changes=[change(ChangeKind.MODIFIED, b"b", saved)], contents={}
+    )
+    assert told(plan(book, 1)) == [("renamed", b"a", b"b")]
+    restored(book, 1)
+    assert book.tree()[b"a"].origin == known.origin
+
+
+def test_a_file_is_followed_through_a_rename_that_was_undone(book: Book) -> None:
+    book.write(a=b"1\n")
+    book.rename("a", "b")
+    book.write(b=b"1\n2\n")
+    restored(book, 1)
+    with book.repository.engine.reading() as reader:
+        steps = lineage(reader, book.store, b"a", 4)
+        assert [(step.number, step.path) for step in steps] == [(4, b"a"), (3, b"b"), (2, b"b"), (1, b"a")]
+        assert [line.number for line in blame(reader, book.store, b"a", 4)] == [1]
+        undo = revert.plan(reader, book.store, 4, SYSTEM, book.clock + 2)
+    assert told(undo) == [("renamed", b"b", b"a")]
 
 
 def test_a_path_leaves_the_rest_alone(book: Book) -> None:
