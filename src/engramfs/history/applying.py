@@ -7,6 +7,7 @@ removed in the fork and renamed at the head, or renamed on both sides in two way
 from collections.abc import Iterator
 
 from engramfs.errors import Conflict
+from engramfs.history.brought import lost_sources
 from engramfs.history.changes import Name
 from engramfs.history.commit import Commit
 from engramfs.history.later_names import is_same_thing, later_names
@@ -63,7 +64,8 @@ class Applying:
     def _refused(self, head: ThreeWay, *, merge: bool) -> list[Name]:
         """Take every row; the names that stand against it."""
         refused = [name for name in self._rows if not self._take(head, name, merge=merge)]
-        return refused or head.after.problems()
+        refused += lost_sources(self._rows, self._made_from, head)
+        return list(dict.fromkeys(refused)) or head.after.problems()
 
     def _take(self, head: ThreeWay, name: Name, *, merge: bool) -> bool:
         old, new = entry_in(self._made_from, name), self._rows[name]

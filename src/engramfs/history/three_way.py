@@ -46,10 +46,10 @@ class ThreeWay:
         Whether that was possible.
         """
         now = self.present(name)
-        if _is_same(old, now):
+        if is_same(old, now):
             self.after.put(name, _in_place_of(now, old, new))
             return True
-        if _is_same(now, new):
+        if is_same(now, new):
             return True  # somebody made the same of it
         return merge and self._merge(name, old, now, new)
 
@@ -150,7 +150,7 @@ def path_in(after: HasNodes, before: HasNodes, name: Name) -> bytes:
     return path_to(after if is_there else before, parent, last)
 
 
-def _is_same(one: Entry | None, other: Entry | None) -> bool:
+def is_same(one: Entry | None, other: Entry | None) -> bool:
     """Whether a person would see no difference but times; a file may have been saved anew."""
     if one is None or other is None:
         return one is other
