@@ -49,7 +49,7 @@ async def test_a_flagged_file_that_is_only_chmodded_or_removed_flags_nothing_ane
     assert [version.flags for version in machine.versions()] == [("secret",), (), ()]
 
 
-@pytest.mark.parametrize("content", [NOTE, LARGE], ids=["small", "large"])
+@pytest.mark.parametrize("content", [NOTE, LARGE, NOTE + b"\0"], ids=["small", "large", "not text"])
 async def test_a_store_that_refuses_answers_close_with_eperm_and_keeps_what_was_there(
     machine: Machine, content: bytes
 ) -> None:

@@ -160,8 +160,42 @@ def test_ordinary_notes_hold_none(what: str) -> None:
     assert hygiene.find(ORDINARY[what].encode()) == []
 
 
-def test_a_file_that_is_no_text_is_not_looked_at() -> None:
-    assert hygiene.find(b"\0" + SECRETS["GitHub Token"].encode()) == []
+KEY = SECRETS["AWS Access Key"].encode()
+NO_TEXT = {
+    "a NUL behind it": (b"first\nk " + KEY + b"\0\0", 2),
+    "a NUL on a line of its own": (b"first\nk = " + KEY + b"\n\0", 2),
+    "a NUL before it": (b"\0\nk = " + KEY, 2),
+    "NULs on both sides, as a map leaves them": (b"\0" * 20 + KEY + b"\0" * 24, 1),
+    "among bytes that are no text": (bytes(range(256)) * 40 + b"\n" + KEY + bytes(range(256)), 42),
+    "deep in a file that begins as text": (b"a line\n" * 10_000 + b"\0" + KEY + b"\n", 10_001),
+    "UTF-16": ("first\r\nk = ".encode("utf-16") + KEY.decode().encode("utf-16-le"), 2),
+    "UTF-16, the other order of bytes": (("first\nk = " + KEY.decode()).encode("utf-16-be"), 2),
+    "UTF-16, amid other letters": (f"密钥\n密钥{KEY.decode()}密钥".encode("utf-16"), 2),
+    "UTF-16, in a binary file": (b"\x7fELF\0" + b"\n\1\2" + KEY.decode().encode("utf-16-le") + b"\3", 2),
+}
+
+
+@pytest.mark.parametrize("how", NO_TEXT)
+def test_one_is_found_in_a_file_that_is_no_text(how: str) -> None:
+    content, line = NO_TEXT[how]
+    assert [(found.line, found.kind) for found in hygiene.find(content)] == [(line, "AWS Access Key")]
+
+
+@pytest.mark.parametrize("kind", SECRETS)
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_each_kind_is_found_in_utf_16(kind: str, encoding: str) -> None:
+    assert kind in [found.kind for found in hygiene.find(f" {SECRETS[kind]}\n".encode(encoding))]
+
+
+def test_bytes_of_no_meaning_hold_none() -> None:
+    assert hygiene.find(random.Random(5).randbytes(1 << 20)) == []
+
+
+@pytest.mark.parametrize("piece", [b"x\0", b"\0x", b"\0", b"://a:b@\0", b"e\0y\0J\0", b"A\0B\0C\0 \1"])
+def test_no_file_that_is_no_text_takes_long_to_look_at(piece: bytes) -> None:
+    begun = time.process_time()
+    hygiene.find((piece * 60_000)[:60_000])
+    assert time.process_time() - begun < 1
 
 
 def test_a_refusal_says_where_and_what_kind_and_never_the_secret() -> None:

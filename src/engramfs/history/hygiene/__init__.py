@@ -1,5 +1,6 @@
 """Writes that look like a secret: found, flagged in their version, refused where a store says so.
 
+readable     what of a content can be read as text
 candidates   where a text may hold one, found cheaply
 detectors    what the library `detect-secrets` (extra `[secrets]`) says of such a place
 scanning     the contents of a commit, or of a version

@@ -1,7 +1,7 @@
 """What looks like a secret in a content, in a commit that is about to be a version, and in a version.
 
-Looked at is the first MiB of each text, and of one version 64 MiB at most. It needs the GIL, so a thread
-that scans much pauses now and then, for the event loop's sake.
+Looked at is the first MiB of each content, as far as it can be read (see `readable`), and of one version
+64 MiB at most. It needs the GIL, so a thread that scans much pauses now and then, for the event loop's sake.
 """
 
 import time
@@ -13,6 +13,7 @@ from engramfs.errors import Corrupt, Redacted
 from engramfs.history import log
 from engramfs.history.hygiene.candidates import candidates, spans
 from engramfs.history.hygiene.detectors import Alone, is_available, kinds_in
+from engramfs.history.hygiene.readable import parts
 from engramfs.model.entry import EMPTY_DIGEST, Kind
 from engramfs.model.names import printable
 from engramfs.model.store import Store
@@ -23,7 +24,6 @@ from engramfs.storage.protocol import Reader
 FLAG = "secret"
 LOOKED_AT = blobs.PART  # bytes of one content
 _OF_A_VERSION = 64 << 20  # bytes of all contents of one version
-_BINARY = 8192  # bytes; what has a NUL in the first of them is no text
 _SHOWN = 2000  # bytes of its line that are shown to the detectors from a candidate on
 _MATCHED = 1100  # bytes: none of them has to see more to match
 _BETWEEN_PAUSES, _PAUSE = 64 << 10, 20e-6  # bytes, seconds
@@ -48,14 +48,13 @@ def find(content: bytes) -> list[Found]:
     """What looks like a secret in a content, by line. Nothing without the library."""
     if not is_available():
         return []
-    text = content[:LOOKED_AT]
-    if text.find(b"\0", 0, _BINARY) >= 0:
-        return []
+    looked_at = content[:LOOKED_AT]
     found: set[tuple[int, str]] = set()
-    for start, end, detector in _shown(text):
-        if kinds := list(kinds_in(text[start:end].decode("utf-8", "replace"), detector)):
-            number = text.count(b"\n", 0, start) + 1
-            found.update((number, kind) for kind in kinds)
+    for text, begins, width in parts(looked_at):
+        for start, end, detector in _shown(text):
+            if kinds := list(kinds_in(text[start:end].decode("utf-8", "replace"), detector)):
+                number = looked_at.count(b"\n", 0, begins + start * width) + 1
+                found.update((number, kind) for kind in kinds)
     return [Found(*each) for each in sorted(found)]
 
 
