@@ -14,6 +14,7 @@ exporting      a store's history becomes commits
 fast_export    the stream that commits are read from
 source         the repository that is read
 commit_tree    the tree of the commit that was read last
+building_on    which version the commits of a repository build on
 importing      commits become versions
 
 Git keeps less than a store does: no empty directories, one permission bit (executable or not), no

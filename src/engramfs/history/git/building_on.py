@@ -27,6 +27,7 @@ from engramfs.history.kept import is_partial
 from engramfs.history.repository import Repository
 from engramfs.history.tree import VersionTree
 from engramfs.model.entry import Entry, Kind
+from engramfs.model.names import printable
 from engramfs.model.store import Store
 from engramfs.storage.protocol import Reader
 
@@ -65,15 +66,15 @@ def where_to_go_on(
             f"{store.name} was made of the commit {other[:10]}, which this history does not have: it was "
             "rewritten, or is another one; import into another store, or give --over"
         )
-    raise not_of_the_repository(store, head, is_related=last is not None)
+    raise not_of_the_repository(store, head, printable(source.git.directory) if last is not None else "")
 
 
-def not_of_the_repository(store: Store, head: int, *, is_related: bool) -> Conflict:
-    """The error that the head is none of the commits; of a related history there are earlier versions."""
+def not_of_the_repository(store: Store, head: int, related: str) -> Conflict:
+    """The error that the head is none of the commits; `related` is where earlier versions are, or empty."""
     advice = (
-        "engramfs export --git into the repository adds what is new in the store; merge it there with git "
-        "and import again, or give --over"
-        if is_related
+        f"engramfs export --git {related} {store.name} adds what is new in the store; merge it there with "
+        "git and import again, or give --over"
+        if related
         else "import into another store, or give --over"
     )
     what = f"{store.name}@{head} did not come from the repository"

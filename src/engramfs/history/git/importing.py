@@ -138,7 +138,7 @@ class GitImport:
         """
         head = catalog.head(reader, store.id)
         if head.number != self._expected and not self._over:
-            raise not_of_the_repository(store, head.number, is_related=True)
+            raise not_of_the_repository(store, head.number, related="DIR")
         try:
             if self._in_step and head.number == self._expected and not self._tree.touches_links:
                 grafted = replacing(reader, store, self._tree.touched(now), self._tree.renamed)
