@@ -123,6 +123,19 @@ async def test_after_a_rejected_rename_the_file_does_not_get_a_second_name(
     assert bob.list() == ["directory", "file"]
 
 
+async def test_a_merged_rename_of_a_file_brings_no_rejected_edit(machine: Machine, both: Both) -> None:
+    ann, _ = both
+    await ann.save("file", b"file\nrejected\n")
+    await machine.seal()
+    ann.rename("file", "renamed")
+    await machine.seal()
+    await machine.reject(1)
+    with pytest.raises(Conflict, match="file is not what it was"):
+        await machine.approve(2)
+    await machine.approve(2, merge=True)
+    assert machine.tree() == {"directory": None, "renamed": b"file\n"}
+
+
 async def test_a_file_that_another_removed_does_not_come_back_by_its_rename(
     machine: Machine, both: Both
 ) -> None:

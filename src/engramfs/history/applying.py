@@ -63,25 +63,30 @@ class Applying:
 
     def _refused(self, head: ThreeWay, *, merge: bool) -> list[Name]:
         """Take every row; the names that stand against it."""
-        refused = [name for name in self._rows if not self._take(head, name, merge=merge)]
-        refused += lost_sources(self._rows, self._made_from, head)
+        refused, unmerged = [], []
+        for name in self._rows:
+            taken = self._take_renamed(head, name) if merge else None
+            if taken is None:
+                unmerged.append(name)
+                taken = self._take(head, name, merge=merge)
+            if not taken:
+                refused.append(name)
+        refused += lost_sources(self._rows, unmerged, self._made_from, head)
         return list(dict.fromkeys(refused)) or head.after.problems()
 
     def _take(self, head: ThreeWay, name: Name, *, merge: bool) -> bool:
         old, new = entry_in(self._made_from, name), self._rows[name]
-        if merge and (name in self._sources or name in self._sources.values()):
-            taken = self._take_renamed(head, name, new)
-            if taken is not None:
-                return taken
         there = self._renamed_to(head, name, old)
         if old is None or there == name or self._is_taken_to(there, old):
             return head.take(name, old, new, merge=merge)
         is_followed = merge and new is not None and is_same_thing(old, new)
         return is_followed and head.take(there, old, new, merge=True)
 
-    def _take_renamed(self, head: ThreeWay, name: Name, new: Entry | None) -> bool | None:
-        """Either end of a rename of a file that the head may have changed; None where it has not."""
-        source = self._sources.get(name, name)
+    def _take_renamed(self, head: ThreeWay, name: Name) -> bool | None:
+        """Either end of a rename of a file that the head has changed, merged with that; None of any other."""
+        if name not in self._sources and name not in self._sources.values():
+            return None
+        source, new = self._sources.get(name, name), self._rows[name]
         was, now = entry_in(self._made_from, source), head.present(source)
         if was is None or now is None or not is_same_thing(now, was) or now.looks_like(was):
             present = head.present(name)

@@ -4,7 +4,7 @@ The change does not show the content of such a file, nor what is in such a direc
 not, or has it otherwise, nobody ever approved that; so these names stand against the change.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from engramfs.history.changes import Name
 from engramfs.history.later_names import is_same_thing
@@ -13,11 +13,11 @@ from engramfs.history.tree import Tree
 from engramfs.model.entry import Entry
 
 
-def lost_sources(rows: Rows, made_from: Tree, head: ThreeWay) -> Iterator[Name]:
-    """The names that something was taken from, of which the head does not have what was taken."""
+def lost_sources(rows: Rows, names: Iterable[Name], made_from: Tree, head: ThreeWay) -> Iterator[Name]:
+    """Where `names` of the change took something from, of which the head does not have what was taken."""
     left = dict(_left(rows, made_from))
-    for name, new in rows.items():
-        old, now = entry_in(made_from, name), head.present(name)
+    for name in names:
+        old, new, now = entry_in(made_from, name), rows[name], head.present(name)
         if new is None or (old is not None and old.node == new.node) or is_same(new, now):
             continue  # nothing comes from elsewhere
         sources = [source for source, was in left.items() if _is_taken(was, old, new)]
