@@ -95,6 +95,21 @@ def test_what_is_asked_for_is_seen_by_its_session_until_it_is_approved(desk: Des
     assert asking.read("new") == b"writing\n"
 
 
+def test_what_changes_nothing_is_approved_and_said_to(desk: Desk) -> None:
+    daemon = desk.daemon
+    for number, by_json in ((1, False), (2, True)):
+        for place in (desk.asking, desk.writing):
+            place.write(f"same{number}", b"same\n")
+            daemon.barrier()
+        if by_json:
+            approved = daemon.json("pending", "approve", STORE, str(number))
+            assert (approved["state"], approved["result"], approved["unchanged"]) == ("approved", None, True)
+        else:
+            said = daemon.ok("pending", "approve", STORE, str(number)).split()
+            assert said == f"approved pending {number} of {STORE}; nothing was left to change".split()
+    assert [one["via"] for one in daemon.log(STORE)] == ["fs"] * 3
+
+
 def test_the_log_of_what_waits_keeps_to_its_conditions(desk: Desk) -> None:
     daemon, other = desk.daemon, desk.session("cid", "ask")
     for place, name in ((desk.asking, "first"), (desk.asking, "second"), (other, "third")):

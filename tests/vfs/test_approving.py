@@ -4,7 +4,8 @@ import msgspec
 import pytest
 
 from engramfs.errors import Archived, Conflict, NotFound, QuotaExceeded
-from engramfs.history import catalog, log
+from engramfs.history import catalog, log, pending
+from engramfs.history.claims import claims
 from engramfs.history.collection.slices import set_oldest
 from engramfs.model.entry import NODE_MASK
 from engramfs.model.store import Limits
@@ -303,6 +304,28 @@ async def test_what_another_made_the_same_of_is_no_conflict(machine: Machine, bo
     assert decided.pending.result == 2
     await bob.save("file", b"bob\n")
     assert ann.read("file") == b"bob\n"
+
+
+async def test_what_changes_nothing_is_approved_without_a_version_of_anybody(
+    machine: Machine, both: Both
+) -> None:
+    ann, bob = both
+    for someone in both:
+        await someone.save("new", b"same\n")
+        await machine.seal()
+    await machine.approve(1)
+    said = "pending 1 was approved by pat, with nothing left to change: said so"
+    assert said in ann.read(".versions/status").decode()
+    with machine.repository.engine.reading() as reader:
+        store = catalog.named(reader, STORE)
+        told = pending.describe(reader, store, pending.get(reader, store, 1))
+        [claim] = claims(reader, "ann", 0)
+    assert (told["state"], told["result"], told["unchanged"]) == ("approved", None, True)
+    assert (claim.state, claim.pending, claim.stands) == ("approved", 1, True)
+    await ann.save("new", b"other\n")
+    decided = await machine.approve_sealed(2)
+    assert (decided.pending.result, decided.pending.unchanged) == (3, False)
+    assert bob.read("new") == b"other\n"
 
 
 async def test_what_builds_on_an_open_one_waits_for_it(machine: Machine, both: Both) -> None:

@@ -58,7 +58,7 @@ def _row(claim: "Claim") -> tuple[str, ...]:
     change = claim.change
     now = "stands" if claim.stands else "changed since"
     if claim.pending:
-        now = f"pending {claim.pending}" if claim.state == "open" else f"rejected {claim.pending}"
+        now = f"{'pending' if claim.state == 'open' else claim.state} {claim.pending}"
     return (
         claim.store,
         printable(change.path) or ".",

@@ -97,8 +97,10 @@ def approve(invocation: Invocation, /, name: str, number: int | None, reason: st
     if invocation.json:
         invocation.output.document(document)
     else:
-        became = f"{name}@{document['result']}"
-        invocation.output.line(("approved", "green"), f"pending {document['number']} is {became}")
+        became = f"is {name}@{document['result']}"
+        if document["unchanged"]:
+            became = f"of {name}; nothing was left to change"
+        invocation.output.line(("approved", "green"), f"pending {document['number']} {became}")
 
 
 @command.command("reject")

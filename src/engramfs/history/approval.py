@@ -73,8 +73,9 @@ def approve(
         overwrites=version.overwrites,
     )
     made = commit.apply(writer, planned)
-    result = made.number if made is not None else catalog.head(writer, store.id).number
-    decided = _decide(writer, store, offered, "approved", by, now, reason, result)
+    result = catalog.head(writer, store.id).number
+    offered = replace(offered, result=result, unchanged=made is None)
+    decided = _decide(writer, store, offered, "approved", by, now, reason)
     return Approved(decided, settle(writer, fork, rows, offered.version), planned, made)
 
 
@@ -82,7 +83,7 @@ def reject(writer: Writer, store: Store, number: int, by: Author, now: int, reas
     """Let a pending version be; it stays readable. Raises `Conflict` and `NotFound`."""
     offered = _open(writer, store, number)
     fork = catalog.get(writer, offered.fork)
-    _decide(writer, store, offered, "rejected", by, now, reason, 0)
+    _decide(writer, store, offered, "rejected", by, now, reason)
     names = settle(writer, fork, rows_of(writer, fork), offered.version)
     return Decided(pending.get(writer, store, number), names)
 
@@ -106,9 +107,8 @@ def _decide(
     by: Author,
     now: int,
     reason: str,
-    result: int,
 ) -> Pending:
-    decided = replace(offered, state=state, reason=reason, decided_by=by, decided=now, result=result)
+    decided = replace(offered, state=state, reason=reason, decided_by=by, decided=now)
     pending.put(writer, store.id, decided)
     return decided
 

@@ -67,7 +67,8 @@ def _waiting(reader: Reader, store: Store, wanted: Selection) -> Iterator[Claim]
         version = log.find_version(reader, offered.fork, offered.version)
         if version is None or version.time < (wanted.since or 0) or not wanted.takes(version):
             continue
-        if offered.state == "approved":
+        if offered.state == "approved" and not offered.unchanged:
             continue  # that version is its own author's in the log
         for change in log.changes(reader, offered.fork, offered.version):
-            yield Claim(store.name, offered.base, change, False, offered.number, offered.state)
+            stands = offered.unchanged and _stands(resolve(tree_at(reader, store), change.path), change)
+            yield Claim(store.name, offered.base, change, stands, offered.number, offered.state)

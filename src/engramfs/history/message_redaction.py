@@ -139,7 +139,7 @@ def _forget_reason(writer: Writer, store: Store, one: Message) -> None:
     if one.pending:
         _forget_reasons(writer, store, lambda offered: offered.number == one.pending)
     else:
-        _forget_reasons(writer, store, lambda offered: offered.result == one.number)
+        _forget_reasons(writer, store, lambda offered: offered.result == one.number and not offered.unchanged)
 
 
 def _forget_reasons(writer: Writer, store: Store, is_it: Callable[[Pending], bool]) -> None:

@@ -117,6 +117,8 @@ def line(pending: Pending) -> str:
         return f"pending {pending.number} waits"
     by = pending.decided_by.label() if pending.decided_by is not None else "somebody"
     became = f" as version {pending.result}" if pending.result else ""
+    if pending.unchanged:
+        became = ", with nothing left to change"
     stays = " (still shown: a later change builds on it)" if is_kept(pending) else ""
     reason = f": {pending.reason}" if pending.reason else ""
     return f"pending {pending.number} was {pending.state} by {by}{became}{stays}{reason}"
@@ -130,7 +132,8 @@ def is_kept(pending: Pending) -> bool:
 def describe(reader: Reader, store: Store, pending: Pending) -> dict[str, Any]:
     """A pending version as JSON: the version as `log` describes it, and what became of it.
 
-    `kept`: it was rejected, and its session sees it while a later change builds on it.
+    `kept`: it was rejected, and its session sees it while a later change builds on it. `unchanged`: it was
+    approved, and the store had all of it already; then `result`, the version that it became, is null.
     """
     fork = catalog.get(reader, pending.fork)
     version = log.version(reader, fork, pending.version)
@@ -144,6 +147,7 @@ def describe(reader: Reader, store: Store, pending: Pending) -> dict[str, Any]:
         "reason": pending.reason,
         "decided_by": by.label() if by is not None else None,
         "decided": format_time(pending.decided) if pending.decided else None,
-        "result": pending.result or None,
+        "result": None if pending.unchanged else pending.result or None,
+        "unchanged": pending.unchanged,
         "kept": is_kept(pending),
     }

@@ -22,3 +22,4 @@ class Pending(msgspec.Struct, frozen=True, array_like=True):
     decided: int = 0  # nanoseconds since 1970
     result: int = 0  # approved: the version that it became, or the head that had it all already
     until: int = 0  # rejected: the last version of the fork that is still built on it; 0 while the next is
+    unchanged: bool = False  # approved: it made no version; `result` is the head that had it all already
