@@ -10,7 +10,7 @@ from itertools import islice
 import msgspec
 
 from engramfs.errors import NotFound
-from engramfs.history import catalog
+from engramfs.history import catalog, pending
 from engramfs.history.tree import decode_entry, path_to, version_tree
 from engramfs.model.entry import Entry
 from engramfs.model.names import printable
@@ -31,7 +31,7 @@ class Occurrence(msgspec.Struct, frozen=True):
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """The same for people."""
+    """The same for people. Of what was offered, `version` is the number that it is pending under."""
 
     store: str
     version: int
@@ -77,6 +77,8 @@ def _standing(reader: Reader, one: Occurrence) -> Standing:
         store = catalog.get(reader, one.store)
     except NotFound:
         return Standing("", one.number, printable(one.name))  # it was deleted meanwhile
-    path = path_to(version_tree(reader, store, one.number), one.parent, one.name)
-    name = f"{store.name} (pending)" if store.base else store.name
-    return Standing(name, one.number, printable(path))
+    path = printable(path_to(version_tree(reader, store, one.number), one.parent, one.name))
+    offered = pending.of_version(reader, store, one.number) if store.base else None
+    if offered is None:
+        return Standing(store.name, one.number, path)
+    return Standing(f"{store.name} (pending)", offered.number, path)

@@ -2,10 +2,12 @@
 
 import hashlib
 
+import msgspec
 import pytest
 
 from engramfs.errors import Conflict, Refused, UsageError
 from engramfs.history import catalog, log, pending
+from engramfs.history.occurrences import standing
 from engramfs.history.pending_redaction import redact_pending
 from engramfs.history.redaction import redact
 from engramfs.history.redaction_rows import Removed, redactions
@@ -181,3 +183,19 @@ def test_the_empty_content_is_nowhere_in_particular(leaked: tuple[Book, Fork, Fo
     one.reject(5)
     with pytest.raises(UsageError, match="empty in pending 5"):
         take_out(book, 5, b"empty", is_pending=True)
+
+
+def test_where_it_still_waits_is_named_by_the_number_that_it_waits_under(book: Book) -> None:
+    book.write(a=b"clean")
+    Fork(book).write(orphan=b"of another session")
+    fork = Fork(book)
+    fork.write(mine=SECRET)
+    fork.write(copy=SECRET)
+    book.write(a=SECRET)
+    book.write(a=b"clean")
+    done = redact(book.repository, book.store.name, 2, b"a", PERSON, "a reason", 5)
+    where = f"{book.store.name} (pending)"
+    assert [msgspec.structs.astuple(one) for one in standing(book.repository.engine, done.content, 9)] == [
+        (where, 3, "copy"),
+        (where, 2, "mine"),
+    ]
