@@ -13,8 +13,8 @@ from engramfs.cli.copies import outside_state
 from engramfs.cli.invocation import Invocation, pass_invocation
 from engramfs.cli.versions import note_redacted
 from engramfs.errors import UsageError
-from engramfs.model.names import printable
 from engramfs.model.quantities import format_size
+from engramfs.model.shell_words import shell_word
 
 if TYPE_CHECKING:
     from engramfs.history.git.exporting import GitExported
@@ -53,7 +53,7 @@ def _export_tree(invocation: Invocation, reference: str, directory: str) -> None
             wanted = refer(reader, reference)
             if wanted.path:
                 raise UsageError(
-                    f"export writes whole trees; engramfs show {reference} prints {printable(wanted.path)}"
+                    f"export writes whole trees; engramfs show {shell_word(reference)} prints that path"
                 )
             store = catalog.named(reader, wanted.store)
             newest = catalog.head(reader, store.id).number
@@ -118,10 +118,10 @@ def _say_what_git_lacks(invocation: Invocation, exported: "GitExported", store: 
 def _what_it_lacks(exported: "GitExported", store: str, directory: str) -> str:
     """How the commits that people made in the repository get into the store."""
     commits = f"{exported.unknown:,} commit{'' if exported.unknown == 1 else 's'}"
-    bring = f"engramfs import --git {directory} {store}"
+    bring = f"engramfs import --git {shell_word(directory)} {store}"
     if not exported.commits:
         return f"main there has {commits} that {store} does not; {bring} brings them in"
     return (
         f"main there has {commits} that {store} does not, so what is new is beside it; "
-        f"git -C {directory} merge engramfs/main, then {bring}"
+        f"git -C {shell_word(directory)} merge engramfs/main, then {bring}"
     )

@@ -13,6 +13,7 @@ from engramfs.cli.invocation import Invocation, pass_invocation
 from engramfs.cli.pager import no_pager, paged
 from engramfs.errors import NotFound, UsageError
 from engramfs.model.names import printable, raw
+from engramfs.model.shell_words import path_word
 from engramfs.model.version import FLAGS
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ def _untouched(
     if not selection.follow and resolve(version_tree(reader, store, newest), selection.path) is not None:
         return NotFound(
             f"no version{until} of {wanted.store} that is kept changed {shown} under that name; "
-            f"engramfs log {wanted.store} {shown} --follow looks for earlier ones"
+            f"engramfs log {wanted.store} {path_word(selection.path)} --follow looks for earlier ones"
         )
     return NotFound(
         f"no version{until} of {wanted.store} has {shown}; "

@@ -12,6 +12,7 @@ from engramfs.cli.invocation import Invocation, pass_invocation
 from engramfs.cli.output import Output
 from engramfs.cli.versions import ranges
 from engramfs.errors import UsageError
+from engramfs.model.shell_words import shell_word
 
 if TYPE_CHECKING:
     from engramfs.daemon.paths import Locations
@@ -83,7 +84,9 @@ def _print(output: Output, document: dict[str, Any]) -> None:
         output.line(("named", "green"), document["instead"], "in the place of that name")
     for place in document["standing"]:
         where = f"{place['store']}@{place['version']}"
-        output.line(("still in", "yellow"), f"{where}:{place['path']}" if place["path"] else where)
+        output.line(
+            ("still in", "yellow"), f"{where}:{shell_word(place['path'])}" if place["path"] else where
+        )
     for place in document.get("messages", ()):
         where = f"the message of {place['store']}@{place['version']}"
         output.line(("named in", "yellow"), where, "which engramfs redact with --message takes out")

@@ -16,6 +16,7 @@ from engramfs.cli.invocation import Invocation, pass_invocation
 from engramfs.cli.versions import print_recorded
 from engramfs.errors import Busy, Conflict, UsageError
 from engramfs.model.names import check_store_name
+from engramfs.model.shell_words import shell_word
 
 if TYPE_CHECKING:
     from engramfs.history.repository import Repository
@@ -122,7 +123,7 @@ def _say_what_is_pending(invocation: Invocation, name: str, backup: str, became:
     if became["left"]:
         note(
             f"{became['left']} pending are still only in the backup: they were made from what is not here; "
-            f"engramfs --state {backup} pending show {name} N"
+            f"engramfs --state {shell_word(backup)} pending show {name} N"
         )
 
 

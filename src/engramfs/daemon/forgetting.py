@@ -1,6 +1,5 @@
 """Forgetting an actor: their own stores are deleted; what of them is elsewhere is said, as commands."""
 
-import shlex
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
@@ -17,6 +16,7 @@ from engramfs.history import traces
 from engramfs.history.repository import Repository
 from engramfs.history.traces import Trace
 from engramfs.model.names import check_id
+from engramfs.model.shell_words import path_argument, shell_command
 from engramfs.vfs.filesystem import Filesystem
 
 Document = dict[str, Any]
@@ -100,6 +100,6 @@ def command(trace: Trace) -> str | None:
     if trace.lost:
         return None
     words = ["engramfs", "redact", trace.store, str(trace.number)]
-    words += ["--message"] if trace.message else [trace.path]
+    words += ["--message"] if trace.message else [path_argument(trace.path)]
     words += ["--pending"] if trace.pending else []
-    return shlex.join([*words, "--reason", "forgotten"])
+    return shell_command(*words, "--reason", "forgotten")

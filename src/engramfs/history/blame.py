@@ -16,6 +16,7 @@ from engramfs.history.log import find_version
 from engramfs.history.tree import resolve
 from engramfs.model.entry import Entry, Kind
 from engramfs.model.names import printable
+from engramfs.model.shell_words import path_word
 from engramfs.model.store import Store
 from engramfs.model.version import Version
 from engramfs.storage import blobs
@@ -38,7 +39,7 @@ def blame(reader: Reader, store: Store, path: bytes, number: int) -> list[Blamed
     """
     entry = resolve(path_tree_at(reader, store, number, path), path)
     if entry is None:
-        shows = f"engramfs log {store.name} {printable(path)} shows which versions have it"
+        shows = f"engramfs log {store.name} {path_word(path)} shows which versions have it"
         raise NotFound(f"there is no {printable(path)} in {store.name}@{number}; {shows}")
     if entry.is_redacted:
         raise Redacted(f"what {printable(path)} held in {store.name}@{number} was redacted; it has no lines")

@@ -12,6 +12,7 @@ from engramfs.history.repository import Repository
 from engramfs.history.tree import VersionTree, head_tree, path_to, resolve, tree_at, version_tree
 from engramfs.model.entry import Entry, Kind
 from engramfs.model.names import printable
+from engramfs.model.shell_words import path_word
 from engramfs.model.store import Store
 from engramfs.storage import keys
 from engramfs.storage.protocol import Reader, Table
@@ -79,7 +80,7 @@ def require_past(reader: Reader, store: Store, parent: int, path: bytes) -> None
         if span.entry.kind is not Kind.DIRECTORY and not span.entry.is_redacted:
             raise Refused(
                 f"{shown} was a file in {store.name}@{span.first}; redact that first: "
-                f"engramfs redact {store.name} {span.first} {shown} --reason …"
+                f"engramfs redact {store.name} {span.first} {path_word(path)} --reason TEXT"
             )
 
 

@@ -19,6 +19,7 @@ from engramfs.history import catalog, log
 from engramfs.history.tree import Tree, VersionTree, decode_entry, default_root, tree_at
 from engramfs.model.entry import EMPTY_DIGEST, ROOT_NODE, Entry, Kind
 from engramfs.model.names import printable
+from engramfs.model.shell_words import path_word
 from engramfs.model.store import Store
 from engramfs.model.version import Change, ChangeKind, Version
 from engramfs.storage import keys
@@ -206,8 +207,8 @@ def _is_readable(reader: Reader, entry: Entry) -> bool:
 def not_known(reader: Reader, store: Store, number: int, path: bytes) -> NotFound:
     """The error that says so, and why."""
     oldest = catalog.head(reader, store.id).oldest
-    shown = printable(path)
+    shows = f"engramfs log {store.name} {path_word(path)}"
     return NotFound(
-        f"what {shown} held in {store.name}@{number} is not kept any more: retention left only part of that "
-        f"version; its oldest whole one is {oldest} (engramfs log {store.name} {shown})"
+        f"what {printable(path)} held in {store.name}@{number} is not kept any more: retention left only "
+        f"part of that version; its oldest whole one is {oldest} ({shows})"
     )

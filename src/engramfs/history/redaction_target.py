@@ -15,6 +15,7 @@ from engramfs.history.kept import find_kept, is_partial, not_known
 from engramfs.history.tree import Tree, decode_entry, resolve, tree_at
 from engramfs.model.entry import Entry, Kind
 from engramfs.model.names import printable
+from engramfs.model.shell_words import path_word
 from engramfs.model.store import Store
 from engramfs.storage import keys
 from engramfs.storage.protocol import Reader, Row, Table
@@ -64,7 +65,7 @@ def find(tree: Tree, store: Store, where: str, path: bytes) -> tuple[int, Entry]
     if entry is None or above is None:
         raise NotFound(
             f"{printable(path)} is not in {where}; "
-            f"engramfs log {store.name} --path {printable(path)} shows which versions have it"
+            f"engramfs log {store.name} --path {path_word(path)} shows which versions have it"
         )
     if entry.kind is Kind.DIRECTORY:
         raise UsageError(f"{printable(path) or 'the root'} is a directory; redact the files in it one by one")

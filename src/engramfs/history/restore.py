@@ -14,6 +14,7 @@ from engramfs.history.tree import HeadTree, Tree, resolve, walk
 from engramfs.model.author import Author
 from engramfs.model.entry import Entry, Kind
 from engramfs.model.names import printable
+from engramfs.model.shell_words import path_word
 from engramfs.model.store import Store
 from engramfs.storage import keys
 from engramfs.storage.protocol import Reader
@@ -50,7 +51,7 @@ def plan(
         raise Redacted(f"{printable(path)} in {store.name}@{number} was redacted; it cannot be restored")
     if entry is None:
         raise NotFound(
-            f"{printable(path)} is not in {store.name}@{number}; engramfs log {store.name} {printable(path)} "
+            f"{printable(path)} is not in {store.name}@{number}; engramfs log {store.name} {path_word(path)} "
             "shows the versions that have it"
         )
     scope, parent = _place(reader, store, path)
