@@ -12,6 +12,7 @@ from engramfs.history import catalog, log, pending
 from engramfs.history.authorship import Actor, brings_content, has_written, versions_of, written_first
 from engramfs.history.collection.marking import named
 from engramfs.history.imported import text_of
+from engramfs.history.named_directories import named_directories
 from engramfs.history.pending_redaction import redactable
 from engramfs.history.redaction_target import target
 from engramfs.model.entry import EMPTY_DIGEST
@@ -26,7 +27,8 @@ _WROTE = "wrote it"
 
 
 class Trace(msgspec.Struct, frozen=True):
-    """A content that a version of another store, or what was pending for it, brought; or a `message` of one.
+    """A content that a version of another store, or what was pending for it, brought; or a `message` of one,
+    or the name that a version gave to a `directory`.
 
     It can be redacted when it is neither at the head any more nor `waits` for a decision; unless it is
     `lost`: the version says so, and nothing of it can be found there.
@@ -35,12 +37,13 @@ class Trace(msgspec.Struct, frozen=True):
     store: str
     number: int
     path: str
-    why: str  # `wrote it`, `renamed it, …`; of others' versions `wrote what it has`, `has it in their own …`
+    why: str  # `wrote it`, `renamed it, …`, `named it`; of others' `wrote what it has`, `has it in …`
     at_head: bool
     lost: bool = False
     pending: bool = False  # `number` is that of what was pending
     waits: bool = False
     message: bool = False
+    directory: bool = False  # the name of one
 
 
 class _Whose(msgspec.Struct, frozen=True):
@@ -93,6 +96,7 @@ def traces(engine: Engine, own: list[Store], actor: str, tenant: str | None) -> 
             forks = list(catalog.forks(reader, store.id))
         for fork in forks:
             yield from _in_fork(engine, store, fork, whose)
+        yield from _names(engine, store, who)
 
 
 def _contents(engine: Engine, stores: set[int]) -> set[bytes]:
@@ -120,6 +124,21 @@ def _in_store(engine: Engine, store: Store, whose: _Whose) -> Iterator[Trace]:
             yield from _traced(reader, store, number, change, seen, why)
         if whose.said(version):
             yield Trace(store.name, number, "", _WROTE, at_head=False, message=True)
+
+
+def _names(engine: Engine, store: Store, who: Actor) -> Iterator[Trace]:
+    """Last, since the paths of all others lead through them."""
+    for one in named_directories(engine, store, who):
+        yield Trace(
+            store.name,
+            one.number,
+            printable(one.path),
+            "named it",
+            at_head=one.at_head,
+            lost=one.lost,
+            waits=one.waits,
+            directory=True,
+        )
 
 
 def _in_fork(engine: Engine, store: Store, fork: Store, whose: _Whose) -> Iterator[Trace]:

@@ -6,6 +6,7 @@ import pytest
 
 from engramfs.daemon.forgetting import command
 from engramfs.errors import Refused
+from engramfs.history.directory_redaction import redact_directory
 from engramfs.history.message_redaction import redact_message
 from engramfs.history.occurrences import standing
 from engramfs.history.pending_redaction import redact_pending
@@ -28,6 +29,8 @@ def take_out(book: Book, trace: Trace) -> None:
     about = (book.repository, trace.store, trace.number)
     if trace.message:
         redact_message(*about, PERSON, "forgotten", 5, is_pending=trace.pending)
+    elif trace.directory:
+        redact_directory(*about, trace.path.encode(), PERSON, "forgotten", 5)
     else:
         how = redact_pending if trace.pending else redact
         how(*about, trace.path.encode(), PERSON, "forgotten", 5)
@@ -55,6 +58,8 @@ def test_contents_and_messages_are_found_and_go_once_the_head_has_something_else
         (1, "d/b", False, True),  # the directory was renamed, and the file is what it was
         (1, "", True, False),
         (3, "a", False, True),
+        (2, "e", False, True),  # the names of directories, which others lead through, are last
+        (1, "d", False, False),
     ]
     for trace in found(written):
         if trace.at_head:
@@ -63,6 +68,22 @@ def test_contents_and_messages_are_found_and_go_once_the_head_has_something_else
         else:
             take_out(written, trace)
     assert not any(map(possible, found(written)))
+
+
+def test_the_names_of_directories_are_found_in_an_order_in_which_they_can_go(book: Book) -> None:
+    book.write(a__deep__b=b"1")
+    book.rename("a", "c")
+    book.write(c__deep__more__x=b"2")
+    book.remove("c")
+    book.author = replace(AUTHOR, actor="bob")
+    book.write(a__b=b"by bob")
+    book.remove("a")
+    named = [(one.number, one.path) for one in found(book) if one.directory]
+    assert named == [(3, "c/deep/more"), (2, "c"), (1, "a/deep"), (1, "a")]
+    for trace in found(book):
+        assert possible(trace)
+        take_out(book, trace)
+    assert found(book) == []
 
 
 def test_what_others_restored_renamed_or_saved_again_is_found_and_what_they_wrote_first_is_not(
@@ -128,3 +149,5 @@ def test_the_commands_say_what_is_meant() -> None:
     trace = Trace("memory/a", 3, "", "wrote it", at_head=False, message=True)
     assert command(trace) == "engramfs redact memory/a 3 --message --reason forgotten"
     assert command(Trace("memory/a", 3, "a", "wrote it", at_head=False, lost=True)) is None
+    trace = Trace("memory/a", 3, "-nl\nx\udcff", "wrote it", at_head=False)
+    assert command(trace) == r"engramfs redact memory/a 3 $'/-nl\nx\377' --reason forgotten"
