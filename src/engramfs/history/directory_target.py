@@ -48,7 +48,7 @@ def find_directory(reader: Reader, store: Store, number: int, path: bytes) -> tu
     tree = VersionTree(reader, store, number) if partial else tree_at(reader, store, number)
     above, entry = resolve(tree, path.rpartition(b"/")[0]), resolve(tree, path)
     if entry is not None and above is not None:
-        if path.rpartition(b"/")[2].startswith(PREFIX + b"%d" % entry.node):
+        if is_redacted_name(path.rpartition(b"/")[2], entry):
             raise Redacted(f"the name of {printable(path)} in {store.name}@{number} was redacted before")
         return above.node, entry
     if not partial:
@@ -58,6 +58,12 @@ def find_directory(reader: Reader, store: Store, number: int, path: bytes) -> tu
     if resolve(head_tree(reader, store), path) is not None:
         raise _at_head(store, path)
     return None
+
+
+def is_redacted_name(name: bytes, entry: Entry) -> bool:
+    """Whether a directory has a name that stands in the place of one that was redacted."""
+    instead = PREFIX + b"%d" % entry.node
+    return name == instead or name.startswith(instead + b"-")
 
 
 def _is_told_of(reader: Reader, store: Store, number: int, path: bytes) -> bool:

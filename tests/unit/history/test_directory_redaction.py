@@ -150,6 +150,19 @@ def test_with_everything_below_contents_and_names_go(book: Book) -> None:
     assert told(book, 1)[-1] == "created other"
 
 
+def test_what_was_redacted_before_does_not_stand_against_the_rest(book: Book) -> None:
+    book.write(hunter2__deep__a=b"a", hunter2__b=b"b")
+    instead = b"redacted-%d" % book.tree()[b"hunter2"].node
+    book.remove("hunter2")
+    take_out(book, 1, b"hunter2")
+    assert len(take_all_out(book, 1, instead)) == 3
+    for what in (NAME, b"deep"):
+        assert rows_that_hold(book, what) == []
+    assert all(entry.is_redacted for entry in book.tree(1).values() if entry.kind is Kind.FILE)
+    with pytest.raises(Redacted, match="everything at and below"):
+        take_all_out(book, 1, instead)
+
+
 def test_what_is_in_it_may_be_at_the_head_only_without_recursion(renamed: Book) -> None:
     with pytest.raises(Refused, match="still has what"):
         take_all_out(renamed, 4, b"above/hunter2")
