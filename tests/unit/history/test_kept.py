@@ -209,6 +209,7 @@ def test_each_trace_of_an_actor_that_is_not_at_the_head_can_be_redacted(pruned: 
         (7, "other"): False,
         (8, "other"): False,
         (10, "other"): True,
+        (1, "notes"): True,
     }
     for one in found:
         if not one.at_head:
