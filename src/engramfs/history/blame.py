@@ -63,7 +63,7 @@ def _contents(reader: Reader, store: Store, path: bytes, newest: int) -> Iterato
         return
     known: tuple[int, Entry] | None = None
     for step in lineage(reader, store, path, newest):
-        if step.entry.kind is not Kind.FILE or step.entry.is_redacted:
+        if step.went or step.entry.kind is not Kind.FILE or step.entry.is_redacted:
             continue
         if known is not None and step.entry.digest != known[1].digest:
             yield known

@@ -22,11 +22,15 @@ from engramfs.storage.protocol import Reader, Table
 
 
 class Step(msgspec.Struct, frozen=True):
-    """A version that recorded the file, or moved it or a directory above it, and what it was then."""
+    """A version that recorded the file, or moved it or a directory above it, and what it was then.
+
+    With `went`, the file was there until that version, which deleted it or gave it another name.
+    """
 
     number: int
     path: bytes
     entry: Entry
+    went: bool = False
 
 
 class _Name(msgspec.Struct, frozen=True):
@@ -41,7 +45,8 @@ class _Name(msgspec.Struct, frozen=True):
 
 
 def lineage(reader: Reader, store: Store, path: bytes, newest: int) -> Iterator[Step]:
-    """The past of what `path` stands for in version `newest`; if nothing, of what it stood for last.
+    """The past of what `path` stands for in version `newest`; if nothing, of what it stood for last, and how
+    that went.
 
     Raises `NotFound` when no version up to `newest` has such a path.
     """
@@ -59,20 +64,24 @@ class _Lineage:
     def steps(self, path: bytes, newest: int) -> Iterator[Step]:
         limit = newest if resolve(self._tree(newest), path) is not None else self._last(path, newest)
         names = self._names(path, limit)
+        went = limit + 1 if limit < newest else 0
         while names:
             file = names[-1]
             row = self._row(file.parent, file.name, limit)
             if row is None:
                 return
             recorded, entry = row
+            if went:
+                yield Step(went, b"/".join(name.name for name in names), entry, went=True)
             number = max(recorded, *(name.since for name in names if name.since <= limit))
             yield Step(number, b"/".join(name.name for name in names), entry)
-            limit = number - 1
+            limit, went = number - 1, 0
             if number == recorded:
                 before = self._before(file, entry, number)
                 if before is None:
                     return
                 parent, name, limit = before
+                went = self._after(parent, name, limit) if limit < number - 1 else 0
                 stays = (parent, name, limit) == (file.parent, file.name, number - 1)
                 if stays and all(one.since != number for one in names):
                     continue
@@ -122,6 +131,11 @@ class _Lineage:
             if entry is not None:
                 return number, entry
         return None
+
+    def _after(self, parent: int, name: bytes, number: int) -> int:
+        """The version in which a name stood for something else next than in version `number`."""
+        row = self._reader.at_or_after(Table.HISTORY, keys.history(self._store.id, parent, name, number + 1))
+        return keys.read_u64(row[0][-8:]) if row is not None else 0
 
     def _rows(self, parent: int, name: bytes, limit: int) -> Iterator[tuple[int, Entry | None]]:
         start = keys.history(self._store.id, parent, name, 0)

@@ -85,14 +85,32 @@ def test_a_file_that_is_saved_anew_and_renamed_in_one_version_is_the_same_file(b
     assert blamed(book, "after") == [(1, b"one\n"), (2, b"2\n")]
 
 
-def test_one_that_is_not_there_any_more_is_followed_from_where_it_was_last(book: Book) -> None:
+def test_one_that_is_not_there_any_more_is_followed_from_how_it_went(book: Book) -> None:
     book.write(d__a=b"1")
     book.write(d__a=b"2", keep=b"1")
     book.remove("d")
     book.write(keep=b"2")
-    assert past(book, "d/a") == [(2, "d/a"), (1, "d/a")]
+    assert past(book, "d/a") == [(3, "d/a"), (2, "d/a"), (1, "d/a")]
+    book.rename("keep", "kept")
+    assert past(book, "keep") == [(5, "keep"), (4, "keep"), (2, "keep")]
     with pytest.raises(NotFound, match="has never"):
         past(book, "never")
+
+
+def test_how_it_went_before_it_came_back_is_part_of_its_past(book: Book) -> None:
+    book.write(a=b"1\n", other=b"1\n")
+    entry = book.tree()[b"a"]
+    book.remove("a")
+    book.write(other=b"2\n")
+    back = replace(entry, mode=0o600)
+    book.commit(
+        RowChange(ROOT_NODE, b"a", back), changes=[change(ChangeKind.CREATED, b"a", back)], contents={}
+    )
+    assert past(book, "a") == [(4, "a"), (2, "a"), (1, "a")]
+    with book.repository.engine.reading() as reader:
+        shown = select(reader, book.store, Selection(path=b"a", follow=True), 4)
+        assert [one.version.number for one in shown] == [4, 2, 1]
+    assert blamed(book, "a") == [(1, b"1\n")]
 
 
 def test_a_directory_can_be_followed_too(book: Book) -> None:
