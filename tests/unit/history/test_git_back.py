@@ -215,6 +215,20 @@ def test_an_amended_commit_of_an_export_is_a_persons(back: Back) -> None:
     assert len(back.versions()) == 3
 
 
+def test_a_commit_that_was_amended_after_it_came_back_can_be_merged(back: Back) -> None:
+    back.work.commit("corrected", notes=b"three")
+    first = back.ids()[-1]
+    back()
+    (back.work.directory / "notes").write_bytes(b"four")
+    back.work.git("commit", "--quiet", "--all", "--amend", "-m", "amended")
+    with pytest.raises(Conflict, match=r"which this history does not have.*export --git /.*merge it"):
+        back()
+    assert (back.export(), back.work.git("rev-parse", "engramfs/main")) == (1, first)
+    back.work.git("merge", "--quiet", "-X", "ours", "--no-edit", "engramfs/main")
+    back()
+    assert (back.files()[b"notes"], len(back.versions())) == (b"four", 4)
+
+
 def test_over_it_what_the_store_did_since_is_undone(back: Back) -> None:
     diverged(back)
     back(over=True)

@@ -42,8 +42,8 @@ class Imported(msgspec.Struct, frozen=True):
 def where_to_go_on(
     repository: Repository, store: Store, source: Source, *, over: bool = False
 ) -> Imported | None:
-    """What the import of `source` begins after; None: at its beginning. From there on its `commits` are those
-    to import.
+    """What the import of `source` begins after; None: at its beginning. Of its `commits`, which go along that
+    one then, the newer are those to import.
 
     Raises `Conflict`, unless `over`, when the head is none of the commits.
     """
@@ -61,24 +61,28 @@ def where_to_go_on(
             # Of a version that is kept in part, what its tree was is not known any more.
             return last if last is not None and not is_partial(reader, store, last.number) else None
         other = commit_of(log.version(reader, store, head))
-    if other is not None:
-        raise Conflict(
-            f"{store.name} was made of the commit {other[:10]}, which this history does not have: it was "
-            "rewritten, or is another one; import into another store, or give --over"
-        )
-    raise not_of_the_repository(store, head, printable(source.git.directory) if last is not None else "")
+    related = printable(source.git.directory) if last is not None else ""
+    if other is None:
+        raise not_of_the_repository(store, head, related)
+    raise Conflict(
+        f"{store.name} was made of the commit {other[:10]}, which this history does not have: it was "
+        f"rewritten, or is another one; {_advice(store, related)}"
+    )
 
 
 def not_of_the_repository(store: Store, head: int, related: str) -> Conflict:
     """The error that the head is none of the commits; `related` is where earlier versions are, or empty."""
-    advice = (
+    what = f"{store.name}@{head} did not come from the repository"
+    return Conflict(f"{what}, and an import would undo what it changed; {_advice(store, related)}")
+
+
+def _advice(store: Store, related: str) -> str:
+    if not related:
+        return "import into another store, or give --over"
+    return (
         f"engramfs export --git {related} {store.name} adds what is new in the store; merge it there with "
         "git and import again, or give --over"
-        if related
-        else "import into another store, or give --over"
     )
-    what = f"{store.name}@{head} did not come from the repository"
-    return Conflict(f"{what}, and an import would undo what it changed; {advice}")
 
 
 def _commit_of_head(repository: Repository, store: Store, source: Source, head: int) -> str | None:
