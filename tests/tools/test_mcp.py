@@ -2,7 +2,9 @@
 
 import asyncio
 import base64
+import contextlib
 import json
+import socket
 import subprocess
 import sys
 import time
@@ -430,6 +432,43 @@ def test_the_server_ends_with_its_input_whatever_it_waits_for(environment: dict[
             assert server.wait(30) == 0
         finally:
             server.kill()
+
+
+def test_the_server_ends_with_its_input_while_a_search_does_not_end(environment: dict[str, str]) -> None:
+    search = {
+        "jsonrpc": "2.0",
+        "id": 2,
+        "method": "tools/call",
+        "params": {"name": "memory_search", "arguments": {"search": "tea"}},
+    }
+    command = [sys.executable, "-m", "engramfs", "mcp", "--agent", "digest", "--actor", "alice"]
+    with (
+        socket.create_server(("127.0.0.1", 0)) as endpoint,
+        open(environment["ENGRAMFS_CONFIG"], "a", encoding="utf-8") as configuration,
+    ):
+        url = f"http://127.0.0.1:{endpoint.getsockname()[1]}/v1"
+        configuration.write(f'[search]\nendpoint = "{url}"\nmodel = "m"\n')
+        configuration.flush()
+        with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE) as server:
+            assert server.stdin is not None
+            try:
+                for message in (HELLO, INITIALIZED, search):
+                    server.stdin.write(json.dumps(message).encode() + b"\n")
+                server.stdin.flush()
+                endpoint.settimeout(30)
+                connection, _ = endpoint.accept()  # it asks for the meaning of something
+                with connection:
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+                    server.stdin.close()
+                    for _ in range(300):  # the search would wait as long as something comes
+                        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                            connection.sendall(b" ")
+                        if server.poll() is not None:
+                            break
+                        time.sleep(0.1)
+                assert server.poll() == 0
+            finally:
+                server.kill()
 
 
 @pytest.mark.parametrize(

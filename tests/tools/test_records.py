@@ -320,6 +320,15 @@ def test_arguments_that_cannot_be_are_a_usage_error(
     assert failure.code == "usage"
 
 
+def test_a_query_that_is_no_question_but_a_text_is_refused(wordless: Memory) -> None:
+    wordless("add", content="Likes tea.")
+    refused = wordless("search", search="tea " * 2501)
+    assert isinstance(refused, Failure)
+    assert (refused.code, "at most 10,000 characters" in refused.message) == ("too_large", True)
+    assert len(wordless("search", search="tea " * 2500)["records"]) == 1
+    assert wordless("add", content="tea " * 2501)["decision"] == "added"
+
+
 def test_an_id_is_no_path(wordless: Memory, session: Session) -> None:
     session.edit(STORE, [Create("secret.md", "x")])
     for identifier in ("../secret", "../../secret", "", "a/b", "%2e%2e"):

@@ -4,7 +4,10 @@ from typing import Literal
 
 import msgspec
 
+from engramfs.errors import TooLarge
 from engramfs.model.entry import Entry
+
+LONGEST_QUERY = 10_000  # characters; what is longer is a text and no question
 
 Kind = Literal["keyword", "semantic", "hybrid"]
 Match = Literal["keyword", "semantic"]
@@ -45,7 +48,8 @@ class Query(msgspec.Struct, frozen=True):
     """`reach` bounds what may be found at all; None is every store. What else is given must hold too.
 
     `since` and `until` (inclusive) are nanoseconds since 1970, of when a record says it was updated, or
-    else of the file's mtime. `kind` None is hybrid where there is meaning, and keyword otherwise.
+    else of the file's mtime. `kind` None is hybrid where there is meaning, and keyword otherwise. Raises
+    `TooLarge` for a `text` of more than `LONGEST_QUERY` characters.
     """
 
     text: str
@@ -61,6 +65,13 @@ class Query(msgspec.Struct, frozen=True):
     until: int | None = None
     drafts: tuple[Drafts, ...] = ()  # are found too; of each store once
     patience: float = 5.0  # seconds to bring the index up to date; what is left is not found yet
+
+    def __post_init__(self) -> None:
+        if len(self.text) > LONGEST_QUERY:
+            raise TooLarge(
+                f"a query has at most {LONGEST_QUERY:,} characters, and this one {len(self.text):,}; "
+                "ask for what tells most"
+            )
 
 
 class Found(msgspec.Struct, frozen=True):

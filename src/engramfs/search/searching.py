@@ -112,7 +112,7 @@ class Search:
         That is from 0 to 1, and 0 where there is none; the words are for the caller to compare. A long text
         is looked for by its rarest terms and by the meaning of its beginning.
         """
-        query = Query(text, reach=(place,), under=under)
+        query = Query("", reach=(place,), under=under)  # a text may be longer than a question
         with self._engine.reading() as reader:
             wanted = _filter(query, LiveFiles(reader, query.reach))
         with self._lock:

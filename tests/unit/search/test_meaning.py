@@ -126,7 +126,7 @@ def test_of_a_long_question_as_much_is_embedded_as_of_a_passage(
 
     monkeypatch.setattr(BundledEmbedder, "question", question)
     search.catch_up(60)
-    for long in ("Does she drink green tea? " * 3000, "她喝绿茶吗？" * 10_000):
+    for long in ("Does she drink green tea? " * 380, "她喝绿茶吗？" * 1600):
         found = search.find(Query(long, reach=(Place(notes.store.name),)))
         assert "drink.md" in paths(found)
     assert max(asked) <= 1200

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 from contextlib import closing
 
 import anyio
@@ -13,6 +14,7 @@ from engramfs.integrations.mcp.server import MemoryServer
 from engramfs.tools.offered import Offered
 
 _PATIENCE = 2.0  # seconds to close a session when a signal ends the server
+_LINGER = 1.0  # seconds for calls to end whose client has gone away
 
 
 def serve(session: Session) -> None:
@@ -26,7 +28,19 @@ async def _serve(session: Session, offered: Offered) -> None:
         tasks.start_soon(_end_on_signal, session)
         async with stdio_server() as (read_stream, write_stream):
             await MemoryServer(offered).serve(read_stream, write_stream)
+        _end_within(_LINGER)
         tasks.cancel_scope.cancel()
+
+
+def _end_within(seconds: float) -> None:
+    """End the process by then, whatever its threads still compute: nobody hears the answer.
+
+    What they write is a transaction, or the daemon's to do, and so whole or not at all; a daemon ends the
+    session.
+    """
+    timer = threading.Timer(seconds, os._exit, (0,))
+    timer.daemon = True
+    timer.start()
 
 
 async def _end_on_signal(session: Session) -> None:
