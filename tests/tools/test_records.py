@@ -248,6 +248,26 @@ def test_a_record_whose_metadata_could_not_be_read_again_is_refused(wordless: Me
         assert (failure.code, "at most 65,536 characters" in failure.message) == ("too_large", True)
 
 
+def test_metadata_is_nested_as_deep_as_can_be_read_again(wordless: Memory) -> None:
+    def nested(levels: int) -> dict[str, Any]:
+        return {"a": nested(levels - 1)} if levels else {}
+
+    wordless("add", content="Likes tea.", metadata=nested(30))
+    (record,) = wordless("search", search="tea")["records"]
+    assert record["metadata"] == nested(30)
+    for levels in (31, 900):
+        failure = wordless("add", content="Plays chess.", metadata=nested(levels))
+        assert (failure.code, "31 deep" in failure.message) == ("too_large", True)
+
+
+def test_aliases_do_not_make_much_of_a_small_record(wordless: Memory, session: Session) -> None:
+    levels = ["a0: &a0 [x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 8))]
+    text = "\n".join(["---", "id: mine", *levels, "metadata: {all: *a7}", "---", "Plays the cello.", ""])
+    session.edit(STORE, [Create("records/general/mine.md", text)])
+    (record,) = wordless("search", search="cello")["records"]
+    assert (record["id"], record["content"], record["metadata"]) == ("mine", text.rstrip("\n"), {})
+
+
 def test_what_is_deleted_or_edited_by_hand_is_so_in_the_next_search(
     wordless: Memory, client: Client, session: Session
 ) -> None:

@@ -11,7 +11,7 @@ import msgspec
 from engramfs.errors import TooLarge
 from engramfs.history.edit import check_size
 from engramfs.model.file_edit import EditLimits
-from engramfs.model.front_matter import LONGEST
+from engramfs.model.front_matter import DEEPEST, LONGEST, depth
 from engramfs.model.record import Record, render
 
 HISTORY = "history"
@@ -32,6 +32,8 @@ def fitting(record: Record) -> tuple[Record, int]:
 
     Raises `TooLarge` for one that has no room without any history either.
     """
+    if depth(record.metadata) >= DEEPEST:
+        raise TooLarge(f"metadata is nested at most {DEEPEST - 1} deep; put the rest into the content")
     history: list[Any] = record.metadata.get(HISTORY, [])
     dropped = 0
     excess = _excess(record)

@@ -27,6 +27,12 @@ def test_what_is_written_is_read_back() -> None:
     assert text.split("\n")[parsed.line - 1] == "Tea, never coffee."
 
 
+def test_what_is_in_two_places_is_written_twice() -> None:
+    shared = ["a"]
+    text = front_matter.join({"one": shared, "two": shared}, "x")
+    assert front_matter.split(text)[0] == {"one": ["a"], "two": ["a"]}
+
+
 def test_times_stay_text() -> None:
     fields, _, _ = front_matter.split("---\ncreated: 2026-01-01T00:00:00Z\n---\nx")
     assert fields == {"created": "2026-01-01T00:00:00Z"}

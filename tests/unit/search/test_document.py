@@ -34,6 +34,10 @@ def test_a_record_says_what_it_is_in_its_front_matter() -> None:
         b"\xef\xbb\xbf---\r\nid: a1\r\n---\r\nTea.",
         b"---\ncreated: 99999-99-99\nupdated: 2025-02-30\n---\nTea.",
         b"---\na: &a [*a]\n---\nTea.",
+        b"---\nid: &a a1\nmetadata: {of: *a}\n---\nTea.",
+        b"---\nmetadata: {a: " + b"[" * 40 + b"]" * 40 + b"}\n---\nTea.",
+        b"---\nmetadata: {a: !!binary aGk=}\n---\nTea.",
+        b"---\nmetadata: {? [a] : b}\n---\nTea.",
     ],
 )
 def test_front_matter_that_cannot_be_read_hides_nothing(content: bytes) -> None:
