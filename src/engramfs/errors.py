@@ -10,7 +10,8 @@
     │   ├── AlreadyExists       EEXIST     exit 4  exists
     │   ├── Stale               ESTALE     exit 4  stale
     │   ├── NotUnique           EEXIST     exit 4  not_unique
-    │   └── Busy                EBUSY      exit 4  busy
+    │   ├── Busy                EBUSY      exit 4  busy
+    │   └── OtherState          EEXIST     exit 4  conflict
     ├── Refused                 EPERM      exit 5  refused
     │   ├── ReadOnly            EROFS      exit 5  read_only
     │   ├── TooLarge            EFBIG      exit 5  too_large
@@ -118,6 +119,10 @@ class Busy(Conflict):
 
     errno = errno.EBUSY
     code = "busy"
+
+
+class OtherState(Conflict):
+    """The daemon at that place serves another state directory."""
 
 
 class Refused(EngramError):

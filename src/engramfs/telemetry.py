@@ -64,6 +64,13 @@ class _Patient:
             self._target.flush()
 
 
+def is_configured() -> bool:
+    """Whether this process has said where its log goes; a program that uses us as a library may not have."""
+    import structlog
+
+    return bool(structlog.is_configured())
+
+
 def logger(name: str, **fields: object) -> Any:
     """A logger whose events carry `component=name` and `fields`."""
     import structlog

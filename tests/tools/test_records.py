@@ -372,3 +372,21 @@ def test_without_the_extra_search_says_which_and_adding_still_looks(
     assert wordless("add", content="likes tea")["decision"] == "duplicate"
     failure = wordless("search", search="tea")
     assert (failure.code, "engramfs[search]" in failure.message) == ("unavailable", True)
+
+
+def test_without_an_index_what_is_added_is_compared_with_all_and_that_is_said_once(
+    wordless: Memory, client: Client
+) -> None:
+    state = Path(client.state.locations.state)
+    (state / "search").write_text("no directory")
+    first = wordless("add", content="Likes tea.")
+    assert (first["decision"], "search is not available" in first["notice"]) == ("added", True)
+    second = wordless("add", content="Likes tea.")
+    assert (second["decision"], second["id"], "notice" in second) == ("duplicate", first["id"], False)
+    failure = wordless("search", search="tea")
+    assert (failure.code, "search is not available" in failure.message) == ("unavailable", True)
+    waited = wordless("task_wait", taskId=first["taskId"])
+    assert (waited["status"], "search is not available" in waited["reason"]) == ("failed", True)
+    for said in (str(first), failure.message, waited["reason"]):
+        assert str(state) not in said
+        assert "File exists" not in said

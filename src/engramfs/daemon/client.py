@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from engramfs.daemon import control_socket, rpc
-from engramfs.errors import Conflict, EngramError, NoDaemon, Unanswered
+from engramfs.errors import EngramError, NoDaemon, OtherState, Unanswered
 
 Progress = Callable[[dict[str, object]], None]
 
@@ -52,7 +52,7 @@ class ControlClient:
     ) -> Any:
         """The result of `method`. Raises what the method raised, and `NoDaemon` when none answers.
 
-        Raises `Conflict` when the daemon serves another state than it should, and `Unanswered` when the
+        Raises `OtherState` when the daemon serves another state than it should, and `Unanswered` when the
         worker ended over a call that changes something.
         """
         limit = self.timeout if timeout is None else timeout
@@ -63,7 +63,7 @@ class ControlClient:
     def _require_state(self, expected: str, limit: float) -> None:
         served = self._call("ping", limit, {}, None)["state"]
         if not _is_one_directory(served, expected):
-            raise Conflict(
+            raise OtherState(
                 f"the daemon at {self.run_dir} serves the state {served} and not {expected}; "
                 f"give --state {served}, or the --run of another daemon"
             )

@@ -35,37 +35,44 @@ class MemoryTool(BetaAbstractMemoryTool):
         self, session: Session, *, cache_control: BetaCacheControlEphemeralParam | None = None
     ) -> None:
         super().__init__(cache_control=cache_control)
-        self._memory = Memory(Reach(session))
+        self._reach = Reach(session)
+        self._memory = Memory(self._reach)
 
     @override
     def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
-        return _answered(lambda: self._memory.view(command.path, _range(command)))
+        return self._answered(lambda: self._memory.view(command.path, _range(command)))
 
     @override
     def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
-        return _answered(lambda: self._memory.create(command.path, command.file_text))
+        return self._answered(lambda: self._memory.create(command.path, command.file_text))
 
     @override
     def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
         new = command.new_str or ""
-        return _answered(lambda: self._memory.str_replace(command.path, command.old_str, new))
+        return self._answered(lambda: self._memory.str_replace(command.path, command.old_str, new))
 
     @override
     def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
         line, text = command.insert_line, command.insert_text
-        return _answered(lambda: self._memory.insert(command.path, line, text))
+        return self._answered(lambda: self._memory.insert(command.path, line, text))
 
     @override
     def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
-        return _answered(lambda: self._memory.delete(command.path))
+        return self._answered(lambda: self._memory.delete(command.path))
 
     @override
     def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
-        return _answered(lambda: self._memory.rename(command.old_path, command.new_path))
+        return self._answered(lambda: self._memory.rename(command.old_path, command.new_path))
 
     @override
     def clear_all_memory(self) -> str:
-        return _answered(self._memory.clear)
+        return self._answered(self._memory.clear)
+
+    def _answered(self, command: Callable[[], str]) -> str:
+        try:
+            return command()
+        except EngramError as error:
+            raise ToolError(self._reach.told(error)) from error
 
 
 class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
@@ -104,13 +111,6 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
     @override
     async def clear_all_memory(self) -> str:
         return await anyio.to_thread.run_sync(self._tool.clear_all_memory)
-
-
-def _answered(command: Callable[[], str]) -> str:
-    try:
-        return command()
-    except EngramError as error:
-        raise ToolError(error.message) from error
 
 
 def _range(command: BetaMemoryTool20250818ViewCommand) -> tuple[int, ...] | None:

@@ -72,7 +72,7 @@ class EngramBackend(BackendProtocol):
         except Conflict:
             return LsResult(error=f"Path '{path}': not_a_directory")
         except EngramError as error:
-            return LsResult(error=f"Cannot list '{path}': {error.message}")
+            return LsResult(error=f"Cannot list '{path}': {self._reach.told(error)}")
 
     def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
         try:
@@ -81,7 +81,7 @@ class EngramBackend(BackendProtocol):
         except NotFound:
             return ReadResult(error=f"File '{file_path}' not found")
         except EngramError as error:
-            return ReadResult(error=f"Error reading file '{file_path}': {error.message}")
+            return ReadResult(error=f"Error reading file '{file_path}': {self._reach.told(error)}")
         data = _file_data(item, content)
         if data["encoding"] != "utf-8":
             return ReadResult(file_data=data)
@@ -95,7 +95,8 @@ class EngramBackend(BackendProtocol):
             found = [item for item in self._tree.files(path or "/") if item.size <= _TOO_LARGE_TO_SEARCH]
             files = {item.path: _file_data(item, self._tree.read(item.path)[1]) for item in found}
         except EngramError as error:
-            return GrepResult(error=f"Error searching path '{path or '/'}': {error.message}", matches=[])
+            why = self._reach.told(error)
+            return GrepResult(error=f"Error searching path '{path or '/'}': {why}", matches=[])
         return grep_matches_from_files(files, pattern, path or "/", glob, max_count=max_count)
 
     def glob(self, pattern: str, path: str | None = None) -> GlobResult:
@@ -111,7 +112,7 @@ class EngramBackend(BackendProtocol):
         except InvalidGlobPatternError as error:
             return GlobResult(error=str(error))
         except EngramError as error:
-            return GlobResult(error=f"Error searching path '{path or '/'}': {error.message}")
+            return GlobResult(error=f"Error searching path '{path or '/'}': {self._reach.told(error)}")
         return GlobResult(matches=sorted(found, key=lambda info: info["path"]))
 
     # Changing
@@ -119,7 +120,7 @@ class EngramBackend(BackendProtocol):
     def write(self, file_path: str, content: str) -> WriteResult:
         error = self._change(file_path, lambda inside: Overwrite(inside, content))
         if error is not None:
-            return WriteResult(error=_said("writing", file_path, error))
+            return WriteResult(error=f"Error writing file '{file_path}': {self._reach.told(error)}")
         return WriteResult(path=file_path)
 
     def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
@@ -131,7 +132,7 @@ class EngramBackend(BackendProtocol):
             except NotFound:
                 return EditResult(error=f"Error: File '{file_path}' not found")
             except EngramError as error:
-                return EditResult(error=_said("editing", file_path, error))
+                return EditResult(error=f"Error editing file '{file_path}': {self._reach.told(error)}")
         return EditResult(error=f"Error editing file '{file_path}': it is being changed by others; try again")
 
     def _edited(self, path: str, old: str, new: str, replace_all: bool) -> EditResult:
@@ -155,7 +156,7 @@ class EngramBackend(BackendProtocol):
         if isinstance(error, NotFound) or (isinstance(error, Conflict) and self._is_below_file(file_path)):
             return DeleteResult(error=f"Error: '{file_path}' not found")
         if error is not None:
-            return DeleteResult(error=f"Error deleting '{file_path}': {error.message}")
+            return DeleteResult(error=f"Error deleting '{file_path}': {self._reach.told(error)}")
         return DeleteResult(path=file_path)
 
     def _is_below_file(self, path: str) -> bool:
@@ -196,12 +197,12 @@ class EngramBackend(BackendProtocol):
                 stores[attachment.store] = attachment
                 by_store.setdefault(attachment.store, []).append((at, Overwrite(inside, printable(content))))
             except EngramError as error:
-                errors[at] = _code(error)
+                errors[at] = self._code(error)
         for store, edits in by_store.items():
             try:
                 self._reach.write(stores[store], [edit for _, edit in edits], limits=LIMITS)
             except EngramError as error:
-                errors |= {at: _code(error) for at, _ in edits}
+                errors |= {at: self._code(error) for at, _ in edits}
         return [FileUploadResponse(path=path, error=errors.get(at)) for at, (path, _) in enumerate(files)]
 
     def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
@@ -217,24 +218,19 @@ class EngramBackend(BackendProtocol):
             is_there = self._tree.item(path) is not None
             return FileDownloadResponse(path=path, error=IS_DIRECTORY if is_there else FILE_NOT_FOUND)
         except EngramError as error:
-            return FileDownloadResponse(path=path, error=_code(error))
+            return FileDownloadResponse(path=path, error=self._code(error))
 
-
-def _code(error: EngramError) -> FileOperationError | str:
-    """The protocol's word for an error, or what it says."""
-    if isinstance(error, NotFound):
-        return FILE_NOT_FOUND
-    if isinstance(error, Refused) and error.code in ("read_only", "refused", "archived"):
-        return PERMISSION_DENIED
-    if isinstance(error, Conflict) and error.code == "conflict":
-        return IS_DIRECTORY
-    if isinstance(error, UsageError):
-        return INVALID_PATH
-    return error.message
-
-
-def _said(what: str, path: str, error: EngramError) -> str:
-    return f"Error {what} file '{path}': {error.message}"
+    def _code(self, error: EngramError) -> FileOperationError | str:
+        """The protocol's word for an error, or what it says."""
+        if isinstance(error, NotFound):
+            return FILE_NOT_FOUND
+        if isinstance(error, Refused) and error.code in ("read_only", "refused", "archived"):
+            return PERMISSION_DENIED
+        if isinstance(error, Conflict) and error.code == "conflict":
+            return IS_DIRECTORY
+        if isinstance(error, UsageError):
+            return INVALID_PATH
+        return self._reach.told(error)
 
 
 def _info(item: Item) -> FileInfo:

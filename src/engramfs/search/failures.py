@@ -7,7 +7,7 @@ as a BaseException of a class that cannot be imported.
 import contextlib
 from collections.abc import Iterator
 
-from engramfs.errors import Full, StorageError
+from engramfs.errors import Full, StorageError, Unavailable
 
 _PANIC = "PanicException"
 _NO_SPACE = ("No space left", "os error 28")
@@ -15,6 +15,10 @@ _NO_SPACE = ("No space left", "os error 28")
 
 class IndexDamaged(StorageError):
     """The index cannot be read or written as it is; made anew, it can."""
+
+
+class IndexUnwritable(Unavailable):
+    """There is no index, and this process cannot make one."""
 
 
 @contextlib.contextmanager

@@ -21,7 +21,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from engramfs.errors import StorageError, Unavailable
+from engramfs.errors import StorageError
+from engramfs.search.failures import IndexUnwritable
 from engramfs.search.keyword_schema import FORMAT
 
 _RETRY = 0.02  # seconds
@@ -64,7 +65,7 @@ class IndexDirectory:
                 os.path.join(self.path, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
             )
         except OSError as error:
-            raise Unavailable(f"cannot write {error.filename}: {error.strerror}; is it yours?") from error
+            raise IndexUnwritable(f"cannot write {error.filename}: {error.strerror}; is it yours?") from error
         try:
             yield _acquire(descriptor, time.monotonic() + patience)
         finally:

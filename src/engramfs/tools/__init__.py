@@ -2,6 +2,7 @@
 
 offered          which tools a session is offered: name, arguments, description
 call             a tool's call: arguments checked, errors with a code
+telling          what an agent hears of an error
 
 reach            what a session may read and write, by short names
 context_files    list_context_files, read_context_file, write_context

@@ -12,13 +12,19 @@ from engramfs.errors import EngramError, PosixError, UsageError
 Answer = dict[str, Any] | str
 Arguments = TypeVar("Arguments", bound=msgspec.Struct)
 
+
+def _message(error: EngramError) -> str:
+    return error.message or type(error).__name__
+
+
 _POSIX = {errno.EFBIG: "too_large", errno.EDQUOT: "too_large", errno.EOPNOTSUPP: "unsupported"}
 
 
 class Tool(msgspec.Struct, frozen=True):
     """`arguments` is the struct of what it takes, and `run` gets one.
 
-    `writes` says whether it changes anything, `plain` that its errors are read by models as they are.
+    `writes` says whether it changes anything, `plain` that its errors are read by models as they are, and
+    `told` what is said of an error.
     """
 
     name: str
@@ -27,6 +33,7 @@ class Tool(msgspec.Struct, frozen=True):
     run: Callable[[Any], Answer]
     writes: bool = False
     plain: bool = False
+    told: Callable[[EngramError], str] = _message
 
     def schema(self) -> dict[str, Any]:
         """The JSON schema of the arguments: an object at the top, as the protocol wants it."""
@@ -52,7 +59,7 @@ def call(tool: Tool, arguments: Mapping[str, Any]) -> Answer | Failure:
     try:
         return tool.run(_converted(arguments, tool.arguments))
     except EngramError as error:
-        return Failure(code_of(error), error.message or type(error).__name__, dict(error.details))
+        return Failure(code_of(error), tool.told(error), dict(error.details))
     except Exception:
         telemetry.logger("tools").exception("a tool failed", tool=tool.name)
         return Failure("failed", f"{tool.name} failed; the log of this process has the traceback")

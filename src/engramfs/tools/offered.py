@@ -1,5 +1,7 @@
 """The tools that a session is offered: what it may do, and nothing else."""
 
+import msgspec
+
 from engramfs.client import Session
 from engramfs.model.file_edit import EditLimits
 from engramfs.tools.call import Tool
@@ -67,7 +69,7 @@ class Offered:
                 *self._record_tools(),
                 Tool("memory", _MEMORY, MemoryCommand, self._memory.run, True, True),
             ]
-        return tools
+        return [msgspec.structs.replace(tool, told=self.reach.told) for tool in tools]
 
     def _context_tools(self) -> list[Tool]:
         return [

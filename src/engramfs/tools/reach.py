@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from engramfs.client import Attachment, Client, File, FileContent, Session
 from engramfs.daemon.editing import Written
-from engramfs.errors import NotFound, ReadOnly, UsageError, Waits
+from engramfs.errors import EngramError, NotFound, ReadOnly, UsageError, Waits
 from engramfs.model.file_edit import EditLimits, FileEdit
+from engramfs.tools import telling
 
 if TYPE_CHECKING:
     from engramfs.history.tree import Tree
@@ -67,6 +68,10 @@ class Reach:
                 store=written.store,
             )
         return written
+
+    def told(self, error: EngramError) -> str:
+        """What an agent hears of an error: no path of the host."""
+        return telling.told(error, self.client.state.locations)
 
     def refresh(self, *, reopen: bool = True) -> None:
         self.session.refresh(reopen=reopen)

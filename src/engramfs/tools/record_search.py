@@ -6,26 +6,31 @@ for approval, and nothing else.
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from engramfs.client import Client
-from engramfs.errors import Unavailable, UsageError
+from engramfs.errors import StorageError, Unavailable, UsageError
 from engramfs.history.log import feed_position
 from engramfs.model.names import printable, raw
 from engramfs.model.record import DIRECTORY, Record, parse
 from engramfs.model.times import parse_time
 from engramfs.search import Place, Query
+from engramfs.search.failures import IndexUnwritable
 from engramfs.tools.reach import Reach
 from engramfs.tools.record_files import RecordFiles
-
-if TYPE_CHECKING:
-    from engramfs.search.searching import Search
+from engramfs.tools.telling import without_host_paths
 
 _SLICE = 0.5  # seconds of a wait, which ends early at the end of one
 _PATIENCE = 0.1  # seconds that `memory_add` waits for the index: it looks at newer versions by itself
 _PASSAGES = 1  # that gets its vector meanwhile, if it is short: mostly the one that was added before
+
+
+_NO_INDEX = (
+    "search is not available: its index can be neither read nor made; "
+    "the log of this process tells a person what to do"
+)
 
 
 class MemorySearch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -61,6 +66,7 @@ class RecordSearch:
         self._reach = reach
         self._is_closed = threading.Event()
         self._said: str | None = None  # by the last search, of what a person should know
+        self.trouble: str | None = None  # of the index, when candidates were last asked for
 
     @property
     def _client(self) -> Client:
@@ -69,6 +75,12 @@ class RecordSearch:
     def memory_search(self, asked: MemorySearch) -> dict[str, Any]:
         if not 1 <= asked.limit <= 100 or asked.offset < 0:
             raise UsageError("limit is 1 to 100, and offset at least 0")
+        try:
+            return self._found(asked)
+        except (StorageError, IndexUnwritable) as error:
+            raise self._unavailable(error) from error
+
+    def _found(self, asked: MemorySearch) -> dict[str, Any]:
         self._reach.refresh()
         search, files = self._client.searching.loaded(), RecordFiles(self._reach)
         self._client.state.seal()
@@ -92,12 +104,19 @@ class RecordSearch:
             if record is not None:
                 how = {"score": round(hit.score, 4), "matched": list(hit.matched), "snippet": hit.snippet}
                 found.append(described(record) | how | ({} if hit.version else {"pending": True}))
-        return {"records": found} | self._notice(search)
+        return {"records": found} | self.notice(search.notice)
 
-    def _notice(self, search: "Search") -> dict[str, str]:
+    def notice(self, what: str | None) -> dict[str, str]:
         """What a person should know of the search: once, as long as it is the same."""
-        said, self._said = self._said, search.notice
-        return {"notice": search.notice} if search.notice and search.notice != said else {}
+        said, self._said = self._said, what
+        if not what or what == said:
+            return {}
+        return {"notice": without_host_paths(what, self._client.state.locations)}
+
+    def _unavailable(self, error: StorageError | IndexUnwritable) -> Unavailable:
+        """What an agent hears; the log has the rest."""
+        self._reach.told(error)
+        return Unavailable(_NO_INDEX)
 
     def memory_task_wait(self, asked: MemoryTaskWait) -> dict[str, Any]:
         if not asked.taskId.isdecimal():
@@ -106,8 +125,10 @@ class RecordSearch:
             raise UsageError("timeout is 0 to 600 seconds")
         try:
             done = self._waited(int(asked.taskId), asked.timeout)
+        except (StorageError, IndexUnwritable) as error:
+            return _failed(asked, self._unavailable(error).message)
         except Unavailable as error:
-            return {"taskId": asked.taskId, "status": "failed", "reason": error.message}
+            return _failed(asked, self._reach.told(error))
         return {"taskId": asked.taskId, "status": "done" if done else "timeout"}
 
     def _waited(self, position: int, timeout: float) -> bool:
@@ -129,11 +150,20 @@ class RecordSearch:
         """
         self._client.state.seal()
         try:
-            search = self._client.searching.loaded()
+            found = self._candidates(text, files)
+        except (StorageError, IndexUnwritable) as error:
+            self.trouble = self._unavailable(error).message
         except Unavailable:
-            with self._client.reading() as reader:
-                position = feed_position(reader)
-            return position, [Candidate(path, record, 0.0) for path, record in files.every()]
+            self.trouble = None  # it is not installed
+        else:
+            self.trouble = None
+            return found
+        with self._client.reading() as reader:
+            position = feed_position(reader)
+        return position, [Candidate(path, record, 0.0) for path, record in files.every()]
+
+    def _candidates(self, text: str, files: RecordFiles) -> tuple[int, list[Candidate]]:
+        search = self._client.searching.loaded()
         waiting = files.waiting()
         drafts = {printable(draft.path): draft.content.decode(errors="replace") for draft in waiting.files}
         found = [Candidate(path, parse(content, path), 0.0) for path, content in drafts.items()]
@@ -148,6 +178,10 @@ class RecordSearch:
     def close(self) -> None:
         """Let who waits in another thread wait no longer."""
         self._is_closed.set()
+
+
+def _failed(asked: MemoryTaskWait, reason: str) -> dict[str, Any]:
+    return {"taskId": asked.taskId, "status": "failed", "reason": reason}
 
 
 def described(record: Record) -> dict[str, Any]:

@@ -71,7 +71,9 @@ class Records:
             for _ in range(_LOOKS):
                 known.catch_up()
                 with suppress(Stale):  # something was written after the look, the same perhaps
-                    return self._added(asked, made, files, known)
+                    added = self._added(asked, made, files, known)
+                    trouble = self._search.trouble
+                    return (self._search.notice(trouble) if trouble else {}) | added
         raise Conflict("the memory is being changed by others all the time; try again")
 
     def _added(self, asked: MemoryAdd, made: Record, files: RecordFiles, known: KnownRecords) -> Answer:

@@ -79,19 +79,19 @@ class MemoryServer:
 
     async def _list_tools(self, context: Context, _params: Paged) -> types.ListToolsResult:
         self._session = context.session
-        tools = await _in_thread(self._offered.tools)
+        tools = await self._in_thread(self._offered.tools)
         self._names = [tool.name for tool in tools]
         return types.ListToolsResult(tools=[_described(tool) for tool in tools])
 
     async def _call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         self._session = context.session
-        return await _in_thread(lambda: self._called(params.name, params.arguments or {}))
+        return await self._in_thread(lambda: self._called(params.name, params.arguments or {}))
 
     def _called(self, name: str, arguments: dict[str, Any]) -> types.CallToolResult:
         try:
             tool = self._offered.tool(name)
         except EngramError as error:  # the session has ended, say
-            return _answered(Failure(error.code, error.message), plain=False)
+            return _answered(Failure(error.code, self._offered.reach.told(error)), plain=False)
         if tool is None:
             return _answered(Failure("not_found", f"this session has no tool {name}"), plain=False)
         return _answered(call(tool, arguments), plain=tool.plain)
@@ -101,12 +101,12 @@ class MemoryServer:
     async def _list_resources(self, context: Context, params: Paged) -> types.ListResourcesResult:
         self._session = context.session
         cursor = params.cursor if params is not None else None
-        return await _in_thread(lambda: self._resources.listed(cursor))
+        return await self._in_thread(lambda: self._resources.listed(cursor))
 
     async def _read_resource(
         self, _context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        return await _in_thread(lambda: self._resources.read(str(params.uri)))
+        return await self._in_thread(lambda: self._resources.read(str(params.uri)))
 
     async def _subscribe(self, context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
         self._session = context.session
@@ -123,10 +123,10 @@ class MemoryServer:
 
     async def _follow(self) -> None:
         """Tell the client of what changes, until cancelled."""
-        feed = await _in_thread(lambda: Feed(self._offered.reach))
+        feed = await self._in_thread(lambda: Feed(self._offered.reach))
         while True:
             await anyio.sleep(_FOLLOW)
-            await self._tell(await _in_thread(feed.changed))
+            await self._tell(await self._in_thread(feed.changed))
 
     async def _tell(self, changed: Changed) -> None:
         for uri in changed.uris:
@@ -151,6 +151,17 @@ class MemoryServer:
             if self._session is not None:
                 await self._session.send_tool_list_changed()
 
+    async def _in_thread(self, work: Callable[[], Result]) -> Result:
+        """What a thread makes of `work`; an error of ours is one of the protocol, without a traceback.
+
+        A call whose client has gone away is left to its thread: what it writes is written.
+        """
+        try:
+            return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+        except EngramError as error:
+            code = _NOT_FOUND if error.code == "not_found" else types.INTERNAL_ERROR
+            raise MCPError(code, self._offered.reach.told(error), {"code": error.code}) from None
+
     # The prompt
 
     async def _list_prompts(self, context: Context, _params: Paged) -> types.ListPromptsResult:
@@ -163,7 +174,7 @@ class MemoryServer:
     ) -> types.GetPromptResult:
         if params.name != PROMPT:
             raise MCPError(types.INVALID_PARAMS, f"there is no prompt {params.name}; there is {PROMPT}")
-        told = await _in_thread(
+        told = await self._in_thread(
             lambda: prompt(self._offered.reach, [tool.name for tool in self._offered.tools()])
         )
         message = types.PromptMessage(role="user", content=types.TextContent(text=told.text))
@@ -200,15 +211,3 @@ def _result(text: str, document: dict[str, Any], *, is_error: bool = False) -> t
     return types.CallToolResult(
         content=[types.TextContent(text=text)], structured_content=document, is_error=is_error
     )
-
-
-async def _in_thread(work: Callable[[], Result]) -> Result:
-    """What a thread makes of `work`; an error of ours is one of the protocol, without a traceback.
-
-    A call whose client has gone away is left to its thread: what it writes is written.
-    """
-    try:
-        return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
-    except EngramError as error:
-        code = _NOT_FOUND if error.code == "not_found" else types.INTERNAL_ERROR
-        raise MCPError(code, error.message, {"code": error.code}) from None
