@@ -406,8 +406,39 @@ def test_nothing_but_the_protocol_comes_out_and_the_server_ends_with_its_input(
     )
     lines = [json.loads(line) for line in finished.stdout.splitlines()]
     assert finished.returncode == 0
-    assert lines[0]["result"]["serverInfo"]["name"] == "engramfs"
+    (hello,) = [line for line in lines if line["id"] == 1]
+    assert hello["result"]["serverInfo"]["name"] == "engramfs"
     assert {line["jsonrpc"] for line in lines} == {"2.0"}
+
+
+def test_what_is_no_message_to_the_sdk_is_answered(environment: dict[str, str]) -> None:
+    def add(number: int, arguments: str) -> bytes:
+        params = f'{{"name": "memory_add", "arguments": {arguments}}}'
+        line = f'{{"jsonrpc": "2.0", "method": "tools/call", "params": {params}, "id": {number}}}'
+        return line.encode()
+
+    lines = [
+        json.dumps(HELLO).encode(),
+        json.dumps(INITIALIZED).encode(),
+        add(2, r'{"content": "an emoji that was cut: \ud83d", "id": 99}'),
+        add(3, '{"content": "x", "metadata": ' + '{"a": ' * 900 + "1" + "}" * 901),
+        b"not json",
+        b'{"jsonrpc": "2.0", "id": "four", "method": 5}',
+        b'{"jsonrpc": "2.0", "method": "notifications/initialized", "params": 5}',
+    ]
+    finished = subprocess.run(
+        [sys.executable, "-m", "engramfs", "mcp", "--agent", "digest", "--actor", "alice"],
+        input=b"\n".join(lines) + b"\n",
+        capture_output=True,
+        timeout=30,
+        env=environment,
+        check=False,
+    )
+    answers = [json.loads(line) for line in finished.stdout.splitlines()]
+    errors = [(each["id"], each["error"]["code"]) for each in answers if "error" in each]
+    assert errors == [(2, -32700), (3, -32700), (None, -32700), ("four", -32600)]
+    assert rb"\\ud83d, say, is half of a character" in finished.stdout
+    assert finished.returncode == 0
 
 
 def test_the_server_ends_with_its_input_whatever_it_waits_for(environment: dict[str, str]) -> None:

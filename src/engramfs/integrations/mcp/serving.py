@@ -10,6 +10,7 @@ import anyio.to_thread
 from mcp.server.stdio import stdio_server
 
 from engramfs.client import Session
+from engramfs.integrations.mcp import unreadable
 from engramfs.integrations.mcp.server import MemoryServer
 from engramfs.tools.offered import Offered
 
@@ -26,7 +27,10 @@ def serve(session: Session) -> None:
 async def _serve(session: Session, offered: Offered) -> None:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_end_on_signal, session)
-        async with stdio_server() as (read_stream, write_stream):
+        async with (
+            stdio_server() as (lines, write_stream),
+            unreadable.answered(lines, write_stream) as read_stream,
+        ):
             await MemoryServer(offered).serve(read_stream, write_stream)
         _end_within(_LINGER)
         tasks.cancel_scope.cancel()
