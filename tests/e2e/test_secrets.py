@@ -40,8 +40,9 @@ def test_a_version_is_flagged_whether_a_mount_or_a_tool_wrote_it_and_people_see_
     daemon.client.call("edit", session=session.id, store=store, edits=edits)
     assert [version["flags"] for version in daemon.log(store)] == [[], ["secret"], ["secret"]]
     newest, older = daemon.json("log", store, "--flag", "secret")
-    assert newest["secrets"] == [{"path": "tool.md", "line": 1, "kind": "GitHub Token"}]
-    assert older["secrets"] == [{"path": "deploy.md", "line": 3, "kind": "GitHub Token"}]
+    found = {"line": 1, "kind": "GitHub Token", "where": "content"}
+    assert newest["secrets"] == [{**found, "path": "tool.md"}]
+    assert older["secrets"] == [{**found, "path": "deploy.md", "line": 3}]
     said = daemon.ok("log", store, "--flag", "secret")
     assert "deploy.md:3" in said
     assert "tool.md:1" in said
@@ -54,6 +55,23 @@ def test_a_version_is_flagged_whether_a_mount_or_a_tool_wrote_it_and_people_see_
     review = daemon.json("log", store, "--by", "agent", "--since", "1h")
     assert [version["number"] for version in review] == [3, 2, 1]
     assert daemon.json("log", store, "--by", "person", "--since", "1h") == []
+
+
+def test_a_message_and_a_name_that_look_like_one_flag_their_version_too(session: Session, store: str) -> None:
+    daemon = session.daemon
+    daemon.ok("note", store, f"with {TOKEN}")
+    daemon.inside.call("os.mkdir", f"{session.root}/mnt/memory/state/{TOKEN}")
+    daemon.barrier()
+    (version,) = daemon.json("log", store, "--flag", "secret")
+    assert [(each["where"], each["path"]) for each in version["secrets"]] == [
+        ("message", ""),
+        ("name", TOKEN),
+    ]
+    said = daemon.ok("log", store, "--flag", "secret")
+    assert "the message  GitHub Token" in said
+    assert f"the name {TOKEN}  GitHub Token" in said
+    (listed,) = (each for each in daemon.json("status")["secrets"] if each["store"] == store)
+    assert (listed["version"], listed["paths"], listed["message"]) == (1, 1, True)
 
 
 def test_a_store_that_refuses_answers_close_with_eperm_and_a_tool_with_an_error(
@@ -74,7 +92,14 @@ def test_a_store_that_refuses_answers_close_with_eperm_and_a_tool_with_an_error(
             store=store,
             edits=[{"mode": "create", "path": "tool.md", "content": NOTE}],
         )
+    with pytest.raises(PermissionError):
+        daemon.inside.call("os.mkdir", f"{place}/{TOKEN}")
+    with pytest.raises(PermissionError):
+        daemon.inside.call("os.setxattr", place, "user.engramfs.message", TOKEN.encode())
+    with pytest.raises(HoldsSecret, match="refused a message: line 1 looks like a secret"):
+        daemon.client.call("note", store=store, text=TOKEN)
     status = daemon.inside.call("read", f"{place}/.versions/status").decode()
+    assert "refused a name: it looks like a secret (GitHub Token)" in status
     assert "refused to write deploy.md: line 3 looks like a secret (GitHub Token)" in status
     assert [len(version["changes"]) for version in daemon.log(store)] == [1]
     daemon.ok("store", "set", store, "--secrets", "flag")

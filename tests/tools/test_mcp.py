@@ -216,22 +216,30 @@ def test_a_secret_that_the_store_refuses_is_an_error_with_a_code_and_a_reason(
     client.close()
     token = "ghp_" + "Q7w2E9r4T6" * 3 + "abcdef"
     text = f"# Deploying\n\nuse {token}\n"
-    calls: dict[str, dict[str, Any]] = {
-        "write_context": {
-            "context": "state",
-            "files": [{"path": "a.md", "mode": "create", "content": text}],
-        },
-        "memory_add": {"content": text},
-        "memory": {"command": "create", "path": "/memories/a.md", "file_text": text},
-    }
+    calls: list[tuple[str, dict[str, Any]]] = [
+        (
+            "write_context",
+            {"context": "state", "files": [{"path": "a.md", "mode": "create", "content": f"{text}\0"}]},
+        ),
+        ("memory_add", {"content": text}),
+        ("memory", {"command": "create", "path": "/memories/a.md", "file_text": text}),
+    ]
+    file = {"path": "a.md", "mode": "create", "content": "plain"}
+    calls_without_place: list[tuple[str, dict[str, Any]]] = [
+        ("write_context", {"context": "state", "files": [file], "message": f"use {token}"}),
+        ("write_context", {"context": "state", "files": [{**file, "path": f"{token}.md"}]}),
+        ("write_context", {"context": "state", "files": [{**file, "path": f"{token}/a.md"}]}),
+        ("memory", {"command": "create", "path": f"/memories/{token}.md", "file_text": "plain"}),
+    ]
 
     async def use(agent: Agent) -> None:
-        for tool, arguments in calls.items():
+        for tool, arguments in (*calls, *calls_without_place):
             with pytest.raises(Refused, match=r"looks like a secret \(GitHub Token\)") as caught:
                 await agent.call(tool, **arguments)
             assert caught.value.code == caught.value.document["code"] == "secret"
-            assert caught.value.document["path"].endswith(".md")
-            assert isinstance(caught.value.document["line"], int)
+            if (tool, arguments) in calls:
+                assert caught.value.document["path"].endswith(".md")
+                assert isinstance(caught.value.document["line"], int)
             for said in (caught.value.text, str(caught.value.document)):
                 assert "Traceback" not in said
                 assert token not in said

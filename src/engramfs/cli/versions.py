@@ -158,7 +158,22 @@ def print_redactions(output: Output, redactions: "Iterable[Redaction]") -> None:
 def print_secrets(output: Output, found: "Iterable[FoundAt]") -> None:
     """Where a version looks like it holds secrets, and of which kind; never the secret."""
     for each in found:
-        output.line(("secret  ", "red"), f"{each.path}:{each.line}", (each.kind, "bright_black"))
+        output.line(("secret  ", "red"), _place_of(each), (each.kind, "bright_black"))
+
+
+def _place_of(found: "FoundAt") -> str:
+    """`notes/a.md:3` for a line of a content."""
+    match found.where:
+        case "content":
+            return f"{found.path}:{found.line}"
+        case "name":
+            return f"the name {found.path}"
+        case "target":
+            return f"where {found.path} leads"
+        case "attribute":
+            return f"an attribute of {found.path}"
+        case "message":
+            return "the message"
 
 
 def path_of(change: Change) -> str:

@@ -13,7 +13,7 @@ from engramfs.daemon.committing import Committer, author_of
 from engramfs.daemon.control import Handler, Peer
 from engramfs.daemon.request import taking
 from engramfs.errors import InvalidArgument, UsageError
-from engramfs.history import restore, revert
+from engramfs.history import hygiene, restore, revert
 from engramfs.history.commit import Commit
 from engramfs.model.names import raw
 from engramfs.model.operation import Note
@@ -86,6 +86,8 @@ class HistoryMethods:
                 text = messages.decode(raw(request.text))
             except InvalidArgument as error:
                 raise UsageError(error.message) from error
+            if live.store.secrets == "refuse":
+                hygiene.check_message(text)
             await live.not_held()
             live.record(0, author, Note(text))
         return {"store": request.store, "message": live.messages.of(author)}

@@ -25,8 +25,8 @@ from engramfs.model.entry import NODE_MASK
 from engramfs.model.names import MAX_PART
 from engramfs.vfs.attributes import BLOCK, Attributes, Listed, SetAttributes
 from engramfs.vfs.filesystem import Filesystem
+from engramfs.vfs.open_file import is_writing
 from engramfs.vfs.view import View, check_same
-from engramfs.vfs.writable_view import is_writing
 
 _WRITES, _APPENDS, _BITS = 1, 2, 2  # the bits of a file handle below the inode number, and how many
 _LOSSES = 62  # the first bit above it

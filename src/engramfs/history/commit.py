@@ -63,7 +63,7 @@ def apply(writer: Writer, commit: Commit, *, tombstones: bool = False) -> Versio
     head = catalog.head(writer, commit.store)
     for digest, content in commit.contents.items():
         blobs.put_bytes(writer, digest, content)
-    secrets = sum(1 for _ in hygiene.files_with_secrets(writer, commit.changes, commit.contents))
+    secrets = hygiene.of_commit(writer, commit)
     if secrets:
         commit = msgspec.structs.replace(commit, flags=tuple(sorted({*commit.flags, hygiene.FLAG})))
     version = _put_version(writer, commit, head) if commit.changes else None

@@ -82,6 +82,8 @@ def plan(
     `HoldsSecret` where the store refuses what looks like one.
     """
     limits = limits or EditLimits()
+    if store.secrets == "refuse":
+        hygiene.check_message(message)
     if not edits:
         raise UsageError("there is nothing to do; give at least one file")
     if len(edits) > limits.max_files:
@@ -201,6 +203,7 @@ class _Editor:
     def _create(self, path: bytes, place: _Place, content: str) -> EditedFile:
         if place.entry is not None:
             raise AlreadyExists(f"{printable(path)} exists; use overwrite, append or edit to change it")
+        self._check_name(path)  # before the content: its error names the path
         data = self._allowed(path, _bytes(content))
         parent = place.parent or self._make_above(path)
         self._check_lasting(place.name, path)
@@ -209,13 +212,20 @@ class _Editor:
 
     def _make_above(self, path: bytes) -> int:
         parent = ROOT_NODE
-        for name in path.split(b"/")[:-1]:
+        *above, _ = path.split(b"/")
+        for depth, name in enumerate(above, start=1):
             entry = self.tree.lookup(parent, name)
             if entry is None:
+                self._check_name(b"/".join(above[:depth]))
                 self._check_lasting(name, path)
                 entry = self.tree.make_directory(parent, name)
             parent = entry.node
         return parent
+
+    def _check_name(self, path: bytes) -> None:
+        """Raises `HoldsSecret` for a path that is to be new, where the store refuses what looks like one."""
+        if self._refuses_secrets:
+            hygiene.check_name(path)
 
     def _check_lasting(self, name: bytes, path: bytes) -> None:
         """Raises `InvalidName` for a new name that a mount would take for an editor's scratch file."""
@@ -260,6 +270,7 @@ class _Editor:
         there = self._find(target)
         if there.entry is not None:
             raise AlreadyExists(f"{new_path} exists; choose another path, or delete it first")
+        self._check_name(target)
         parent = there.parent or self._make_above(target)
         self._check_lasting(there.name, target)
         self.tree.rename(place.parent, place.name, place.entry, parent, there.name)

@@ -6,6 +6,7 @@ from engramfs.model.entry import ROOT_NODE
 from engramfs.model.operation import Note
 from engramfs.vfs import messages
 from engramfs.vfs.live_store import LiveStore
+from engramfs.vfs.refused_secrets import RefusedSecrets
 from engramfs.vfs.view import MARKS
 
 MESSAGE = MARKS + b"message"
@@ -14,7 +15,8 @@ MESSAGE = MARKS + b"message"
 class MessageAttribute:
     """The one attribute among the marks that can be written, through the view of that number."""
 
-    def __init__(self, store: LiveStore, view: int, author: Author) -> None:
+    def __init__(self, store: LiveStore, view: int, author: Author, secrets: RefusedSecrets) -> None:
+        self._secrets = secrets
         self._store = store
         self._view = view
         self._author = author
@@ -28,8 +30,10 @@ class MessageAttribute:
         return {MESSAGE: waiting.encode()} if waiting else {}
 
     def set(self, value: bytes) -> None:
-        """Raises `InvalidArgument`, and `Full` as every record does; an empty value takes it back."""
-        self._store.record(self._view, self._author, Note(messages.decode(value)))
+        """Raises `InvalidArgument`, `HoldsSecret`, and `Full` as every record does; empty takes it back."""
+        text = messages.decode(value)
+        self._secrets.check_message(text)
+        self._store.record(self._view, self._author, Note(text))
 
     def remove(self, *, done_before: bool) -> None:
         """Raises `NoAttribute`, unless the call was `done_before`, by an earlier worker."""

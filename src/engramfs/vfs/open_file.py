@@ -1,5 +1,7 @@
 """A file that a view has open for writing, and the bytes that were not recorded yet."""
 
+import os
+
 import trio
 
 from engramfs.vfs.node import Node, Place
@@ -37,3 +39,8 @@ class OpenFile:
         if self.spool is not None:
             self.spool.close()
             self.spool = None
+
+
+def is_writing(flags: int) -> bool:
+    """Whether open(2) flags ask to write."""
+    return flags & os.O_ACCMODE != os.O_RDONLY

@@ -46,11 +46,11 @@ replace = msgspec.structs.replace
 class Recorder:
     """The content half of one writable view."""
 
-    def __init__(self, view: "WritableView") -> None:
+    def __init__(self, view: "WritableView", secrets: RefusedSecrets) -> None:
         self._view = view
         self._store = self.store = view.store
         self._refused = RefusedContents(view)
-        self._secrets = RefusedSecrets(view)
+        self._secrets = secrets
         self._failed = view.store.resources.failed_closes
 
     # Changing bytes

@@ -7,7 +7,6 @@ Concurrency. A method that is not a coroutine is one step. `write`, `set_attribu
 `release` may wait, for a large content alone; `OpenFile.frozen` keeps that content still meanwhile.
 """
 
-import os
 import stat
 import time
 
@@ -41,6 +40,7 @@ from engramfs.vfs.message_attribute import MessageAttribute
 from engramfs.vfs.node import Node
 from engramfs.vfs.open_file import OpenFile
 from engramfs.vfs.recording import Recorder
+from engramfs.vfs.refused_secrets import RefusedSecrets
 from engramfs.vfs.renaming import EXCHANGE, check_flags, check_rename
 from engramfs.vfs.repeated import DoneBefore
 from engramfs.vfs.spool import Spool
@@ -60,8 +60,9 @@ class WritableView(LiveView):
         self.author = author
         self.files: dict[int, OpenFile] = {}
         self.revoked = False
-        self._recorder = Recorder(self)
-        self._message = MessageAttribute(store, number, author)
+        self._secrets = RefusedSecrets(self)
+        self._recorder = Recorder(self, self._secrets)
+        self._message = MessageAttribute(store, number, author, self._secrets)
         self._unrecorded = store.resources.unrecorded
         self._before = DoneBefore(store.resources.repeated, store.tree, number)
 
@@ -136,6 +137,7 @@ class WritableView(LiveView):
         if made is not None and made.entry.kind is kind:
             return made
         self._free_name(parent, name)
+        self._secrets.check_target(parent, name, target)
         now = time.time_ns()
         identifier = self.tree.ids.take()
         entry = Entry(
@@ -158,6 +160,7 @@ class WritableView(LiveView):
         self._check_name(parent, name)
         if self.tree.find(directory, name, self.number) is not None:
             raise EntryExists
+        self._secrets.check_name(parent, name)
 
     def _living_directory(self, identifier: int) -> Node:
         node = self.node(identifier)
@@ -224,6 +227,8 @@ class WritableView(LiveView):
         check_rename(self.tree, self.number, moved, source, target, replaced, flags)
         if replaced is moved:
             return
+        if replaced is None:
+            self._secrets.check_name(new_parent, new_name)
         exchange = bool(flags & EXCHANGE)
         entry = replace(moved.entry, ctime=time.time_ns())
         if not exchange and replaced is not None and replaced.entry.kind is moved.entry.kind is Kind.FILE:
@@ -276,6 +281,7 @@ class WritableView(LiveView):
             return
         extended_attributes.check_name(name)
         known = self.node(node)
+        self._secrets.check_attribute(known, name, value)
         self._set_entry(known, extended_attributes.added(known.entry, name, value))
 
     def remove_xattr(self, node: int, name: bytes) -> None:
@@ -412,8 +418,3 @@ class WritableView(LiveView):
         for place in node.places:
             if not place.view:
                 self._record(Unlink(place.parent, place.name, time.time_ns()))
-
-
-def is_writing(flags: int) -> bool:
-    """Whether open(2) flags ask to write."""
-    return flags & os.O_ACCMODE != os.O_RDONLY
