@@ -33,6 +33,11 @@ class RedactRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     recursive: bool = False
     message: bool = False
 
+    @property
+    def where(self) -> bytes:
+        """The path in the store: `/`, `.` and nothing are its root."""
+        return b"/".join(name for name in raw(self.path).split(b"/") if name not in (b"", b"."))
+
 
 class Done(msgspec.Struct, frozen=True):
     """What was taken out: contents and names, or messages."""
@@ -48,7 +53,7 @@ class Done(msgspec.Struct, frozen=True):
 
 def carry_out(repository: Repository, request: RedactRequest, author: Author) -> Done:
     """Raises what the functions of `engramfs.history` do that redact, and `UsageError`."""
-    path, now = raw(request.path).strip(b"/"), time.time_ns()
+    path, now = request.where, time.time_ns()
     about = (repository, request.store, request.number)
     why = (author, request.reason, now)
     if request.message:
@@ -69,5 +74,5 @@ def paths_gone(repository: Repository, request: RedactRequest, done: Done) -> tu
     """The store, and the paths that nobody is to read any more."""
     with repository.engine.reading() as reader:
         store = catalog.named(reader, request.store)
-        names = redacted_names(reader, store, raw(request.path).strip(b"/"), done.removed)
+        names = redacted_names(reader, store, request.where, done.removed)
     return store, {printable(name) for name in names}

@@ -14,7 +14,7 @@ from engramfs.history.repository import Repository
 from engramfs.history.tree import head_tree, resolve
 from engramfs.history.waiting_redaction import waits
 from engramfs.model.entry import EMPTY_DIGEST, Kind
-from engramfs.model.names import printable, raw
+from engramfs.model.names import printable
 
 Document = dict[str, Any]
 _SHOWN = 100  # places where a content still stands
@@ -44,12 +44,13 @@ def describe(repository: Repository, request: RedactRequest, done: Done) -> Docu
 
 
 def _naming(repository: Repository, request: RedactRequest) -> list[Message]:
-    path = request.path.strip("/")
+    path = request.where
     with repository.engine.reading() as reader:
         store = catalog.named(reader, request.store)
-        if not path or resolve(head_tree(reader, store), raw(path)) is not None:
+        if not path or resolve(head_tree(reader, store), path) is not None:
             return []
-    return list(islice(messages_with(repository.engine, store, path), _SHOWN))
+    found = messages_with(repository.engine, store, printable(path), is_name=True)
+    return list(islice(found, _SHOWN))
 
 
 def _place(one: Message, store: str) -> Document:

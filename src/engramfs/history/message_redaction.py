@@ -7,6 +7,7 @@ say which commit it was made of. Of what was pending, the reason of the decision
 it in the message of the version that it makes.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from itertools import islice
 
@@ -99,16 +100,21 @@ def _asked(reader: Reader, store: Store, number: int, *, is_pending: bool) -> tu
     raise NotFound(f"{where} has no message; engramfs log {store.name} shows which versions have one")
 
 
-def messages_with(engine: Engine, store: Store, text: str) -> Iterator[Message]:
-    """Where the text is in a message: of a version of the store, or of what was ever pending for it."""
+def messages_with(engine: Engine, store: Store, text: str, *, is_name: bool = False) -> Iterator[Message]:
+    """Where the text is in a message: of a version of the store, or of what was ever pending for it.
+
+    With `is_name` it is a path, and not found within a longer word.
+    """
+    pattern = re.escape(text)
+    says = re.compile(rf"(?<!\w){pattern}(?!\w)" if is_name else pattern).search
     with engine.reading() as reader:
         known = [store, *catalog.forks(reader, store.id)]
     for one in known:
-        yield from _with_text(engine, one, text)
+        yield from _saying(engine, one, text, lambda message: says(message) is not None)
 
 
-def _with_text(engine: Engine, store: Store, text: str) -> Iterator[Message]:
-    """The versions of a store, or fork, whose message has the text."""
+def _saying(engine: Engine, store: Store, text: str, says: Callable[[str], bool]) -> Iterator[Message]:
+    """The versions of a store, or fork, whose message says the text."""
     start, stop = keys.u32(store.id), keys.after(keys.u32(store.id))
     mark = text.encode("utf-8", "surrogatepass")
     while True:
@@ -116,7 +122,7 @@ def _with_text(engine: Engine, store: Store, text: str) -> Iterator[Message]:
         with engine.reading() as reader:
             rows = list(islice(reader.scan(Table.VERSIONS, start, stop), _AT_ONCE))
             for _, value in rows:
-                if mark in value and text in imported.text_of(version := log.decode_version(value)):
+                if mark in value and says(imported.text_of(version := log.decode_version(value))):
                     offered = pending.of_version(reader, store, version.number) if store.base else None
                     found.append(Message(store.id, version.number, offered.number if offered else 0))
         yield from found

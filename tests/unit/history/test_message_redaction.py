@@ -8,7 +8,7 @@ import pytest
 from engramfs.errors import NotFound, Redacted
 from engramfs.history import approval, log, pending
 from engramfs.history.imported import source_of, text_of
-from engramfs.history.message_redaction import RedactedMessages, redact_message
+from engramfs.history.message_redaction import RedactedMessages, messages_with, redact_message
 from engramfs.history.redaction import redact
 from engramfs.history.redaction_rows import redactions
 from engramfs.history.verify import verify
@@ -136,6 +136,15 @@ def test_versions_that_repeat_it_are_named_and_with_everywhere_lose_it_too(told:
     done = take_out(told, 5, everywhere=True)
     assert [one.number for one in done.lost] == [5]
     assert rows_that_hold(told, b"hunter2") == []
+
+
+@pytest.mark.parametrize(("name", "said"), [("a", [3]), ("port", [2, 3]), ("notes/port", [3]), ("é", [])])
+def test_a_path_is_named_by_a_message_that_says_it_as_a_word(book: Book, name: str, said: list[int]) -> None:
+    for message in ("learned that", "the port, café", "moved a to notes/port.", "ports"):
+        book.message = message
+        book.write(x=message.encode())
+    found = messages_with(book.repository.engine, book.store, name, is_name=True)
+    assert [one.number for one in found] == said
 
 
 def test_what_was_pending_loses_its_message_too(told: Book) -> None:
