@@ -4,6 +4,7 @@ import errno
 import os
 import stat
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -88,6 +89,17 @@ def must_be_directory(path: str) -> str:
 def now() -> int:
     """Nanoseconds since 1970: the clock of commands."""
     return time.time_ns()
+
+
+def reason_option(help_text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The option `--reason` of a command that has to say why."""
+    return click.option("--reason", required=True, metavar="TEXT", callback=_stated, help=help_text)
+
+
+def _stated(_context: click.Context, _option: click.Parameter, reason: str) -> str:
+    if not reason.strip():
+        raise UsageError("the reason is empty; say why with --reason TEXT")
+    return reason
 
 
 store_argument = click.argument(

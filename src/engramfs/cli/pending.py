@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from engramfs.cli.arguments import store_argument
+from engramfs.cli.arguments import reason_option, store_argument
 from engramfs.cli.command import LazyGroup
 from engramfs.cli.invocation import Invocation, pass_invocation
 from engramfs.cli.pager import no_pager, paged
@@ -106,7 +106,7 @@ def approve(invocation: Invocation, /, name: str, number: int | None, reason: st
 @command.command("reject")
 @store_argument
 @number_argument
-@click.option("--reason", required=True, metavar="TEXT", help="Told to the session, and kept.")
+@reason_option("Told to the session, and kept.")
 @pass_invocation
 def reject(invocation: Invocation, /, name: str, number: int | None, reason: str) -> None:
     """Let a pending version be. It stays readable, and the session that made it does not see it any more."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from engramfs.cli import offline
-from engramfs.cli.arguments import store_argument
+from engramfs.cli.arguments import reason_option, store_argument
 from engramfs.cli.command import Command
 from engramfs.cli.invocation import Invocation, pass_invocation
 from engramfs.cli.output import Output
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @store_argument
 @click.argument("number", type=click.IntRange(min=1), metavar="N")
 @click.argument("path", required=False)
-@click.option("--reason", required=True, metavar="TEXT", help="Kept with who did it and when.")
+@reason_option("Kept with who did it and when.")
 @click.option(
     "--everywhere", is_flag=True, help="In all paths, versions and pendings of STORE, decided or not."
 )

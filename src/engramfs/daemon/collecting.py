@@ -11,7 +11,7 @@ from engramfs.daemon.gc_client import ByDaemon
 from engramfs.history.collection import Collected, collect
 from engramfs.history.collection.carrier import Alone
 from engramfs.history.collection.report import Progress
-from engramfs.history.repository import Repository
+from engramfs.history.repository import Repository, require_log
 from engramfs.history.residue import clear_residue, leave_residue, residue
 from engramfs.model.quantities import format_size
 from engramfs.storage.lmdb_wiping import SETTLING, Wiping
@@ -66,6 +66,7 @@ def _log(state: str) -> str:
 
 
 def _begun(state: str) -> Collected:
+    require_log(state)
     began = time.monotonic()
     with Wiping(_log(state)) as wiping:
         size = wiping.measure()

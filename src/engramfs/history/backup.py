@@ -20,7 +20,8 @@ import errno
 import os
 from typing import TYPE_CHECKING
 
-from engramfs.errors import Conflict, EngramError, Full, NotFound, Unavailable, UsageError
+from engramfs.errors import Conflict, EngramError, Full, Unavailable, UsageError
+from engramfs.history.unmade_directory import unmade
 from engramfs.storage.durable import make_durable
 from engramfs.storage.journal_scan import copy_journal
 
@@ -58,8 +59,7 @@ def _prepare(directory: str) -> None:
         if os.listdir(directory):
             raise Conflict(f"{directory} is not empty; name a new directory, or empty it") from None
     except FileNotFoundError:
-        above = os.path.dirname(os.path.abspath(directory))
-        raise NotFound(f"there is no directory {above}; create it first") from None
+        raise unmade(os.fsencode(directory)) from None
 
 
 def _files(directory: str) -> list[str]:

@@ -10,7 +10,7 @@ import msgspec
 
 from engramfs.errors import AlreadyExists, Archived, Corrupt, NotFound, UsageError
 from engramfs.history.residue import leave_residue
-from engramfs.model.names import check_store_name, kind_of
+from engramfs.model.names import MAX_NAME, check_store_name, kind_of
 from engramfs.model.store import Conflicts, Head, Limits, Secrets, Store
 from engramfs.storage import keys
 from engramfs.storage.protocol import Reader, Table, Writer
@@ -102,7 +102,8 @@ def get(reader: Reader, identifier: int) -> Store:
 
 def find(reader: Reader, name: str) -> Store | None:
     """The store of that name, or None."""
-    identifier = reader.get(Table.NAMES, name.encode("utf-8", "replace"))
+    encoded = name.encode("utf-8", "replace")
+    identifier = reader.get(Table.NAMES, encoded) if 0 < len(encoded) <= MAX_NAME else None
     return get(reader, keys.read_u32(identifier)) if identifier is not None else None
 
 

@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from engramfs.errors import Conflict, Corrupt, EngramError, Full, NotFound, Unavailable, UsageError
+from engramfs.errors import Conflict, Corrupt, EngramError, Full, Unavailable, UsageError
 from engramfs.history.repository import Repository
 from engramfs.history.tree import tree_at, walk
+from engramfs.history.unmade_directory import unmade
 from engramfs.model.entry import Entry, Kind
 from engramfs.model.names import printable
 from engramfs.model.store import Store
@@ -71,8 +72,7 @@ def _prepare(directory: bytes) -> None:
     except FileExistsError:
         _check_empty(directory)
     except FileNotFoundError:
-        above = os.path.dirname(directory)
-        raise NotFound(f"there is no directory {printable(above)}; create it first") from None
+        raise unmade(directory) from None
     except OSError as error:
         raise _failed(directory, error) from error
 

@@ -42,8 +42,7 @@ class Repository:
         """
         log = os.path.join(state, "log")
         if write is None:
-            if not os.path.exists(os.path.join(log, "data.mdb")):
-                raise NotFound(f"{state} holds no stores yet; engramfs up or engramfs store create makes it")
+            require_log(state)
             repository = cls(state, LmdbEngine(log, read_only=True), None)
         else:
             _create(state)
@@ -107,6 +106,12 @@ class Repository:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def require_log(state: str) -> None:
+    """Raise `NotFound` when there is nothing to read."""
+    if not os.path.exists(os.path.join(state, "log", "data.mdb")):
+        raise NotFound(f"{state} holds no stores yet; engramfs up or engramfs store create makes it")
 
 
 def _create(state: str) -> None:

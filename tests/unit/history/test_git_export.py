@@ -274,6 +274,8 @@ def test_a_place_that_is_no_repository_is_refused(exported: Exported, tmp_path: 
         export(exported.book.repository, exported.book.store, os.fsencode(exported.directory / "file"))
     with pytest.raises(NotFound, match="there is no directory"):
         export(exported.book.repository, exported.book.store, os.fsencode(tmp_path / "no/git"))
+    with pytest.raises(Unavailable, match="no directory can be made in /proc"):
+        export(exported.book.repository, exported.book.store, b"/proc/git")
 
 
 def test_an_export_that_fails_moves_no_branch(exported: Exported) -> None:

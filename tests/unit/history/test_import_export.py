@@ -11,7 +11,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engramfs.errors import Conflict, Corrupt, FileTooLarge, Full, NotFound, QuotaExceeded, UsageError
+from engramfs.errors import (
+    Conflict,
+    Corrupt,
+    FileTooLarge,
+    Full,
+    NotFound,
+    QuotaExceeded,
+    Unavailable,
+    UsageError,
+)
 from engramfs.history import exporting, importing
 from engramfs.history.commit import apply
 from engramfs.history.repository import Repository
@@ -325,6 +334,8 @@ def test_nothing_is_exported_over_what_is_there(book: Book, source: Path, tmp_pa
         exported(book, source / "a")
     with pytest.raises(NotFound, match=f"there is no directory {tmp_path}/missing"):
         exported(book, tmp_path / "missing" / "out")
+    with pytest.raises(Unavailable, match="no directory can be made in /proc"):
+        exported(book, Path("/proc/out"))
     with pytest.raises(NotFound, match="has no version 9"):
         exported(book, tmp_path / "out", 9)
     assert described(source) == before

@@ -8,9 +8,10 @@ person to merge.
 import os
 from collections.abc import Iterator
 
-from engramfs.errors import Conflict, NotFound, Unavailable, UsageError
+from engramfs.errors import Conflict, Unavailable, UsageError
 from engramfs.history.git.message import Exported, parse
 from engramfs.history.git.program import Git
+from engramfs.history.unmade_directory import unmade
 from engramfs.model.names import printable
 
 BRANCH = b"refs/heads/main"
@@ -118,8 +119,7 @@ def _names(directory: bytes, shown: str) -> list[bytes]:
         if not os.path.isdir(directory):
             raise UsageError(f"{shown} is not a directory") from None
     except FileNotFoundError:
-        above = printable(os.path.dirname(directory))
-        raise NotFound(f"there is no directory {above}; create it first") from None
+        raise unmade(directory) from None
     except OSError as error:
         raise Unavailable(f"cannot make {shown}: {error.strerror}") from error
     try:

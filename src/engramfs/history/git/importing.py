@@ -60,6 +60,7 @@ class GitImport:
         self._who = author.label()
         self._contents = StoredContents(repository.engine, repository.transact)
         self._blobs: dict[int, tuple[bytes, int]] = {}  # mark → digest and size
+        self._too_large: dict[int, int] = {}  # mark → size
         self._tree = CommitTree(self._entries_of(base))
         self._expected = base
         self._in_step = base > 0  # whether the version expected has the tree of the last commit but this
@@ -82,6 +83,7 @@ class GitImport:
             self._rename(commit)
             mtime = min(commit.committer.seconds, _LATEST) * _SECOND
             for written in commit.written:
+                self._check_size(written, commit)
                 self._write(written, mtime)
             self._contents.flush()
             yield commit
@@ -94,12 +96,11 @@ class GitImport:
         self.skipped.update(left_out)
 
     def _take(self, mark: int, size: int, stream: IO[bytes]) -> None:
-        limit = self._store.limits.max_file_size
-        if size > limit:
-            raise FileTooLarge(
-                f"a file in a commit is {format_size(size)}, over the {format_size(limit)} that "
-                f"{self._store.name} allows (engramfs store set {self._store.name} --max-file-size)"
-            )
+        if size > self._store.limits.max_file_size:
+            self._too_large[mark] = size  # which file it is, only a commit says
+            for start in range(0, size, blobs.PART):
+                _exactly(stream, min(size - start, blobs.PART))
+            return
         if size <= blobs.PART:
             self._blobs[mark] = (self._contents.store_bytes(_exactly(stream, size)), size)
             return
@@ -111,6 +112,16 @@ class GitImport:
                 left -= len(part)
             file.seek(0)
             self._blobs[mark] = (self._contents.store(file, size, _spool_changed), size)
+
+    def _check_size(self, written: Written, commit: GitCommit) -> None:
+        size = self._too_large.get(written.mark or 0)
+        if size is not None and not is_left_out(written.path, written.mode):
+            what = f"{printable(written.path)} in commit {commit.id[:12]}"
+            allowed = format_size(self._store.limits.max_file_size)
+            raise FileTooLarge(
+                f"{what} is {format_size(size)}, over the {allowed} that "
+                f"{self._store.name} allows (engramfs store set {self._store.name} --max-file-size)"
+            )
 
     def _write(self, written: Written, mtime: int) -> None:
         path = written.path
