@@ -414,3 +414,19 @@ def test_what_diff_prints_can_be_applied(engramfs: Command, tool: tuple[str, ...
     subprocess.run(tool, input=os.fsencode(shown), cwd=engramfs.directory / "copy", check=True, timeout=20)
     same = ["diff", "-r", "copy", "wanted"]
     assert subprocess.run(same, cwd=engramfs.directory, capture_output=True, timeout=20).stdout == b""
+
+
+def test_git_can_apply_a_binary_file_when_it_was_asked_for(engramfs: Command) -> None:
+    engramfs.ok("store", "create", "contexts/a")
+    content = {"tree/first": bytes(range(256)), "tree/second": b"\0" * 500, "tree/text": b"plain\n"}
+    for path, one in content.items():
+        engramfs.write(path, one)
+    engramfs.ok("import", "contexts/a", "tree")
+    (engramfs.directory / "copy").mkdir()
+    for command in (("diff", "contexts/a@0", "contexts/a@1"), ("show", "contexts/a")):
+        without, patch = (engramfs(*command, *more).out for more in ((), ("--binary",)))
+        assert ("first" in without, "GIT binary patch" in without) == (True, False)
+        apply = ["git", "apply", "-"] if command[0] == "diff" else ["git", "apply", "--reverse", "-"]
+        subprocess.run(apply, input=patch.encode(), cwd=engramfs.directory / "copy", check=True)
+        left = {f"tree/{one.name}": one.read_bytes() for one in (engramfs.directory / "copy").iterdir()}
+        assert left == (content if command[0] == "diff" else {})

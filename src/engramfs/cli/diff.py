@@ -11,7 +11,7 @@ from engramfs.cli.arguments import complete_stores, must_be_directory, refer, re
 from engramfs.cli.command import Command
 from engramfs.cli.invocation import Invocation, pass_invocation
 from engramfs.cli.pager import no_pager, paged
-from engramfs.cli.patches import Contents, documents, print_patch, print_stat
+from engramfs.cli.patches import Contents, binary_option, documents, print_patch, print_stat
 from engramfs.errors import NotFound, UsageError
 from engramfs.model.names import printable, raw
 
@@ -36,6 +36,7 @@ class _Sides(msgspec.Struct, frozen=True):
 @click.argument("path", required=False)
 @click.option("--dir", "directory", metavar="DIR", help="Against the directory DIR, whatever it looks like.")
 @click.option("--stat", is_flag=True, help="Only how many lines came and went in each file.")
+@binary_option
 @no_pager
 @pass_invocation
 def command(
@@ -45,6 +46,7 @@ def command(
     path: str | None,
     directory: str | None,
     stat: bool,
+    binary: bool,
     no_pager: bool,
 ) -> None:
     """Show what differs: STORE against the version before, STORE@A against the head or STORE@B.
@@ -59,7 +61,7 @@ def command(
         elif stat:
             print_stat(invocation.output, found, contents)
         else:
-            print_patch(invocation.output, found, contents)
+            print_patch(invocation.output, found, contents, binary=binary)
 
 
 def _sides(

@@ -11,6 +11,7 @@ from engramfs.cli.arguments import parse_since, refer, reference_argument, with_
 from engramfs.cli.command import Command
 from engramfs.cli.invocation import Invocation, pass_invocation
 from engramfs.cli.pager import no_pager, paged
+from engramfs.cli.patches import binary_option
 from engramfs.errors import NotFound, UsageError
 from engramfs.model.names import printable, raw
 from engramfs.model.shell_words import path_word
@@ -37,6 +38,7 @@ class _Asked(msgspec.Struct):
     follow: bool
     stat: bool
     patch: bool
+    binary: bool
     watch: bool
     no_pager: bool
 
@@ -54,6 +56,7 @@ class _Asked(msgspec.Struct):
 @click.option("--follow", is_flag=True, help="The file at PATH under its earlier names as well.")
 @click.option("--stat", is_flag=True, help="With how many lines came and went in each file.")
 @click.option("-p", "--patch", is_flag=True, help="With the lines themselves.")
+@binary_option
 @click.option("--pending", is_flag=True, help="Only what waits for approval: see engramfs pending.")
 @click.option("--watch", is_flag=True, help="Wait, and show versions as they are sealed.")
 @no_pager
@@ -89,6 +92,7 @@ def _show(invocation: Invocation, reference: str, path: str | None, asked: _Aske
                 head,
                 stat=asked.stat,
                 patch=asked.patch,
+                binary=asked.binary,
                 secrets=asked.flag == hygiene.FLAG,
             )
             if not asked.watch:

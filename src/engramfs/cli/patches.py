@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from engramfs.cli.columns import cells, padded
 from engramfs.cli.output import Output
 from engramfs.cli.versions import REDACTED
@@ -19,15 +21,23 @@ _WIDTH = 40  # of the bars in a summary
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
-def print_patch(output: Output, found: "Iterable[Difference]", contents: Contents) -> None:
-    """Every difference, with the lines that came and went, for people and for `git apply` alike."""
+binary_option = click.option("--binary", is_flag=True, help="Binary files whole, as git apply takes them.")
+
+
+def print_patch(
+    output: Output, found: "Iterable[Difference]", contents: Contents, *, binary: bool = False
+) -> None:
+    """Every difference, with the lines that came and went, for people and for `git apply` alike.
+
+    Of binary files it says only that they differ, which `git apply` refuses, unless `binary`.
+    """
     for difference in found:
         if not difference.is_implied:
             output.line((headline(difference), "bold"))
         old, new = difference.old, difference.new
         if old and new and old.mode != new.mode:
             output.line(f"mode {old.mode:04o} → {new.mode:04o}")
-        for line in _patch(difference, contents):
+        for line in _patch(difference, contents, binary):
             output.content(line, _colour(line))
 
 
@@ -49,7 +59,7 @@ def operation(difference: "Difference") -> str:
     return "created" if difference.old is None else "deleted" if difference.new is None else "modified"
 
 
-def _patch(difference: "Difference", contents: Contents) -> Iterator[str]:
+def _patch(difference: "Difference", contents: Contents, binary: bool) -> Iterator[str]:
     from engramfs.history.git_patch import git_patch
 
     try:
@@ -57,7 +67,7 @@ def _patch(difference: "Difference", contents: Contents) -> Iterator[str]:
     except Redacted:
         yield _redacted(difference)
         return
-    yield from git_patch(difference, old, new)
+    yield from git_patch(difference, old, new, binary=binary)
 
 
 def _redacted(difference: "Difference") -> str:
@@ -119,14 +129,24 @@ def counts(difference: "Difference", contents: Contents) -> dict[str, Any]:
 
 
 def documents(
-    found: "Iterable[Difference]", contents: Contents, *, stat: bool = False, patch: bool = False
+    found: "Iterable[Difference]",
+    contents: Contents,
+    *,
+    stat: bool = False,
+    patch: bool = False,
+    binary: bool = False,
 ) -> list[dict[str, Any]]:
     """Differences as JSON, each as `document` has it."""
-    return [document(one, contents, stat=stat, patch=patch) for one in found]
+    return [document(one, contents, stat=stat, patch=patch, binary=binary) for one in found]
 
 
 def document(
-    difference: "Difference", contents: Contents, *, stat: bool = False, patch: bool = False
+    difference: "Difference",
+    contents: Contents,
+    *,
+    stat: bool = False,
+    patch: bool = False,
+    binary: bool = False,
 ) -> dict[str, Any]:
     """A difference as JSON: op, path, from_path, old, new; the counts with `stat`, the text with `patch`.
 
@@ -147,7 +167,7 @@ def document(
     if stat:
         described |= counts(difference, contents)
     if patch:
-        described["patch"] = "".join(f"{line}\n" for line in _patch(difference, contents))
+        described["patch"] = "".join(f"{line}\n" for line in _patch(difference, contents, binary))
     return described
 
 

@@ -8,6 +8,7 @@ from engramfs.cli.arguments import reason_option, store_argument
 from engramfs.cli.command import LazyGroup
 from engramfs.cli.invocation import Invocation, pass_invocation
 from engramfs.cli.pager import no_pager, paged
+from engramfs.cli.patches import binary_option
 from engramfs.errors import NotFound, UsageError
 from engramfs.model.names import raw
 
@@ -64,10 +65,18 @@ def show(invocation: Invocation, /, name: str, number: int | None, path: str | N
 @number_argument
 @click.argument("path", required=False)
 @click.option("--stat", is_flag=True, help="Only how many lines come and go in each file.")
+@binary_option
 @no_pager
 @pass_invocation
 def diff(
-    invocation: Invocation, /, name: str, number: int | None, path: str | None, stat: bool, no_pager: bool
+    invocation: Invocation,
+    /,
+    name: str,
+    number: int | None,
+    path: str | None,
+    stat: bool,
+    binary: bool,
+    no_pager: bool,
 ) -> None:
     """Show what a pending version of STORE would change, against what it was made from."""
     from engramfs.cli.pending_printing import print_differences
@@ -78,7 +87,7 @@ def diff(
         client.reading() as reader,
     ):
         _, pending = _find(reader, name, number)
-        print_differences(invocation, reader, pending, raw(path or "").strip(b"/"), stat=stat)
+        print_differences(invocation, reader, pending, raw(path or "").strip(b"/"), stat=stat, binary=binary)
 
 
 @command.command("approve")

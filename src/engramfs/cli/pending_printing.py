@@ -79,7 +79,7 @@ def print_path(invocation: Invocation, reader: "Reader", one: "Pending", path: b
 
 
 def print_differences(
-    invocation: Invocation, reader: "Reader", one: "Pending", path: bytes, *, stat: bool
+    invocation: Invocation, reader: "Reader", one: "Pending", path: bytes, *, stat: bool, binary: bool
 ) -> None:
     """What the pending version changes at and below `path`. Raises `NotFound` when that is nothing."""
     found = [each for each in offered.differences(reader, one) if _is_at(each, path)]
@@ -87,11 +87,11 @@ def print_differences(
         raise NotFound(f"pending {one.number} does not change {printable(path)}")
     contents = partial(_contents, reader)
     if invocation.json:
-        invocation.output.document(documents(found, contents, stat=stat, patch=True))
+        invocation.output.document(documents(found, contents, stat=stat, patch=True, binary=binary))
     elif stat:
         print_stat(invocation.output, found, contents)
     else:
-        print_patch(invocation.output, found, contents)
+        print_patch(invocation.output, found, contents, binary=binary)
 
 
 def _is_at(difference: "Difference", path: bytes) -> bool:

@@ -10,6 +10,7 @@ from engramfs.cli.command import Command
 from engramfs.cli.entries import describe
 from engramfs.cli.invocation import Invocation, pass_invocation
 from engramfs.cli.pager import no_pager, paged
+from engramfs.cli.patches import binary_option
 from engramfs.errors import NotFound, Redacted
 from engramfs.model.names import printable
 from engramfs.model.quantities import format_size
@@ -26,9 +27,12 @@ if TYPE_CHECKING:
 @reference_argument
 @click.option("--stat", is_flag=True, help="With how many lines came and went in each file.")
 @click.option("-p", "--patch", is_flag=True, help="With the lines themselves.")
+@binary_option
 @no_pager
 @pass_invocation
-def command(invocation: Invocation, reference: str, stat: bool, patch: bool, no_pager: bool) -> None:
+def command(
+    invocation: Invocation, reference: str, stat: bool, patch: bool, binary: bool, no_pager: bool
+) -> None:
     """Show a version and its changes; with a path, the file or directory as it was then.
 
     STORE is the newest version, STORE@N an older one, STORE@N:PATH a file in it, STORE: its top directory.
@@ -39,13 +43,13 @@ def command(invocation: Invocation, reference: str, stat: bool, patch: bool, no_
         wanted = refer(reader, reference)
         store = catalog.named(reader, wanted.store)
         if wanted.path is None:
-            _show_version(invocation, reader, store, wanted.version, stat=stat, patch=patch)
+            _show_version(invocation, reader, store, wanted.version, stat=stat, patch=patch, binary=binary)
         else:
             _show_path(invocation, reader, store, wanted)
 
 
 def _show_version(
-    invocation: Invocation, reader: "Reader", store: "Store", number: int | None, *, stat: bool, patch: bool
+    invocation: Invocation, reader: "Reader", store: "Store", number: int | None, **asked: bool
 ) -> None:
     from engramfs.cli.version_printing import VersionPrinter
     from engramfs.history import catalog, log
@@ -57,7 +61,7 @@ def _show_version(
         if number == 0:
             raise NotFound(f"store {store.name} has no version yet; engramfs import makes one")
     one = Selected(log.version(reader, store, number), b"")
-    printer = VersionPrinter(invocation, store, head, stat=stat, patch=patch, secrets=True)
+    printer = VersionPrinter(invocation, store, head, **asked, secrets=True)
     if invocation.json:
         invocation.output.document({"store": store.name, **printer.describe(reader, one)})
     else:

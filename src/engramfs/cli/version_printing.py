@@ -36,6 +36,7 @@ class VersionPrinter:
         *,
         stat: bool = False,
         patch: bool = False,
+        binary: bool = False,
         secrets: bool = False,
     ) -> None:
         """With `secrets`, a flagged version is printed with where they are, never with what they are."""
@@ -45,7 +46,8 @@ class VersionPrinter:
         self._oldest = head.oldest
         self._width = len(str(head.number))
         self._stat = stat
-        self._patch = patch
+        self._patch = patch or binary
+        self._binary = binary
         self.as_json = invocation.json
 
     def print_line(self, reader: "Reader", one: "Selected") -> None:
@@ -87,7 +89,7 @@ class VersionPrinter:
         if self._stat:
             print_stat(self._output, found, partial(_contents, reader))
         if self._patch:
-            print_patch(self._output, found, partial(_contents, reader))
+            print_patch(self._output, found, partial(_contents, reader), binary=self._binary)
         self._output.line("")
 
     def _differences(self, reader: "Reader", one: "Selected") -> "list[Difference]":
@@ -106,7 +108,9 @@ class VersionPrinter:
             except NotFound:
                 return described | {"differences": None}
             contents = partial(_contents, reader)
-            described["differences"] = documents(found, contents, stat=self._stat, patch=self._patch)
+            described["differences"] = documents(
+                found, contents, stat=self._stat, patch=self._patch, binary=self._binary
+            )
         return described
 
     def print_documents(self, reader: "Reader", found: "Iterable[Selected]") -> None:

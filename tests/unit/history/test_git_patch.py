@@ -24,12 +24,14 @@ NAMES = [b"a", b"b c", b"d\xff", "漢".encode(), b'q"\\', b"e\te"]
 CONTENTS = [b"", b"one\ntwo\nthree\n", b"one\n2\nthree\n", b"no end", b"\xff\ttab\r\n-- x\n", b"x\n" * 40]
 
 
-def patch_between(book: Book, old: int, new: int) -> bytes:
+def patch_between(book: Book, old: int, new: int, *, binary: bool = False) -> bytes:
     with book.repository.engine.reading() as reader:
         return b"".join(
             raw(line) + b"\n"
             for one in with_renames(between(reader, book.store, old, new))
-            for line in git_patch(one, content_of(reader, one.old), content_of(reader, one.new))
+            for line in git_patch(
+                one, content_of(reader, one.old), content_of(reader, one.new), binary=binary
+            )
         )
 
 
@@ -49,7 +51,7 @@ def files(directory: Path) -> dict[bytes, tuple[bool, bytes]]:
     return found
 
 
-def check(book: Book, old: int, new: int, directory: Path, tool: list[str]) -> None:
+def check(book: Book, old: int, new: int, directory: Path, tool: list[str], *, binary: bool = False) -> None:
     """`tool` makes version `new` of `old`."""
     before, after = directory / "before", directory / "after"
     for number, place in ((old, before), (new, after)):
@@ -57,7 +59,7 @@ def check(book: Book, old: int, new: int, directory: Path, tool: list[str]) -> N
         place.mkdir()
         if number:
             export(book.repository, book.store, number, os.fsencode(place))
-    text = patch_between(book, old, new)
+    text = patch_between(book, old, new, binary=binary)
     if text:
         done = subprocess.run(tool, input=text, cwd=before, capture_output=True, timeout=20)
         assert done.returncode == 0, (done.stdout + done.stderr, text)
@@ -97,6 +99,21 @@ def test_tools_make_the_new_tree_of_the_old(book: Book, tmp_path: Path, seed: in
         old, new = chosen.sample(range(newest + 1), 2)
         if tool[0] == "git" or not _trade_places(book, old, new):
             check(book, old, new, tmp_path, tool)
+
+
+def test_git_takes_binary_files_when_they_are_asked_for(book: Book, tmp_path: Path) -> None:
+    chosen = random.Random(5)
+    noise = [b"\0" + chosen.randbytes(size) for size in (1, 50, 51, 52, 53, 3000)]
+    book.write_paths({b"%d" % number: content for number, content in enumerate(noise)})
+    book.write_paths({b"0": b"text\n", b"1": noise[1] + b"more", b"new one": b"\0", b"plain": b"1\n"})
+    book.write_paths({b"2": noise[2]}, 0o755)
+    book.rename("5", "moved")
+    book.write_paths({b"moved": noise[5][:2000] + b"end", b"3": b"\0now"}, 0o755)
+    book.remove("4", "new one")
+    for old in range(7):
+        for new in range(7):
+            check(book, old, new, tmp_path, TOOLS[0], binary=True)
+    assert b"Binary files a/0 and /dev/null differ" in patch_between(book, 1, 0)
 
 
 def _trade_places(book: Book, old: int, new: int) -> bool:
