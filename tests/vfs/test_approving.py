@@ -381,6 +381,17 @@ async def test_a_rejected_change_is_gone_from_the_session_and_stays_readable(
     assert bob.read("file") == b"again\n"
 
 
+async def test_a_directory_that_comes_back_has_what_others_put_into_it(machine: Machine, both: Both) -> None:
+    ann, bob = both
+    bob.mkdir("empty")
+    assert ann.list("empty") == []
+    ann.rmdir("empty")
+    await machine.seal()
+    await machine.reject(1)
+    await bob.save("empty/new", b"new\n")
+    assert ann.list("empty") == ["new"]
+
+
 async def test_a_rejected_change_stays_in_view_while_a_later_one_builds_on_it(
     machine: Machine, both: Both
 ) -> None:

@@ -71,6 +71,7 @@ class LiveForkTree(StoreTree):
             return self._known(entry)
         if node.is_directory and not node.places and node is not self.root:
             node.children = None
+            node.revision += 1
         return node
 
     def _known(self, entry: Entry) -> Node:
