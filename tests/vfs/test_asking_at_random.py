@@ -1,16 +1,19 @@
 """Two sessions at random, one of which asks, and a person who decides: views are what the log says."""
 
 import random
+from collections.abc import Awaitable, Callable
 
 import pytest
 
 from engramfs.errors import Conflict, EngramError, PosixError
+from engramfs.vfs.renaming import EXCHANGE
 
 from .conftest import Boot
 from .machine import Machine, Program, Tree
 
 NAMES = ["a", "b", "c"]
 STEPS = 60
+Step = Callable[[random.Random, Program, int], Awaitable[None]]
 
 
 def shown(program: Program, path: str = "") -> Tree:
@@ -52,6 +55,20 @@ async def act(random: random.Random, program: Program, number: int) -> None:
             program.link(path, other)
 
 
+async def move(random: random.Random, program: Program, number: int) -> None:
+    """One step of a program that hardly does anything but move directories."""
+    path, other = somewhere(random, program), somewhere(random, program)
+    match random.randrange(8):
+        case 0:
+            await program.save(path, b"%d\n" % number)
+        case 1:
+            program.mkdir(path)
+        case 2:
+            program.rename(path, other, EXCHANGE)
+        case _:
+            program.rename(path, other)
+
+
 async def decide(random: random.Random, machine: Machine) -> None:
     waiting = [number for number, state, _ in machine.pending() if state == "open"]
     if waiting:
@@ -68,17 +85,21 @@ async def check(machine: Machine, ann: Program, bob: Program) -> None:
     assert shown(ann) == machine.fork_tree(machine.live_fork(ann).store)
 
 
+@pytest.mark.parametrize("step", [act, move])
 @pytest.mark.parametrize("seed", range(6))
-async def test_views_are_what_the_log_says(boot: Boot, machine: Machine, seed: int) -> None:
+async def test_views_are_what_the_log_says(boot: Boot, machine: Machine, seed: int, step: Step) -> None:
     chance = random.Random(seed)
     ann, bob = machine.asks("ann"), machine.writes("bob")
+    for name in NAMES if step is move else []:
+        bob.mkdir(name)
+        await bob.save(f"{name}/{name}", b"first\n")
     fork = machine.live_fork(ann).store.id
     for number in range(STEPS):
         try:
             if chance.random() < 0.15:
                 await decide(chance, machine)
             else:
-                await act(chance, chance.choice([ann, bob]), number)
+                await step(chance, chance.choice([ann, bob]), number)
         except (PosixError, Conflict):
             continue
         except EngramError:

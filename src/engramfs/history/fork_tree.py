@@ -1,7 +1,7 @@
 """The tree of a fork: its own rows over the tree of the store that it was forked from.
 
 A name without a row of its own is what the base says. A node that the fork changed is so under every name,
-also under one that the base gave it since.
+also under one that the base gave it since. A directory that the fork moved is at one place: see `placement`.
 
 Nothing here holds a transaction: the caller does.
 """
@@ -14,6 +14,7 @@ import msgspec
 from engramfs.errors import Corrupt
 from engramfs.history import pending
 from engramfs.history.changes import Name
+from engramfs.history.placement import Placement
 from engramfs.model.entry import Entry
 from engramfs.model.names import printable
 from engramfs.model.store import Store
@@ -34,9 +35,15 @@ class OwnRows(Protocol):
 
     def children(self, parent: int) -> Iterator[tuple[bytes, bytes]]: ...
 
+    @property
+    def newest(self) -> int:
+        """No row is of a later version of the fork."""
+
 
 class LiveRows:
     """Those of its head."""
+
+    newest = (1 << 64) - 1
 
     def __init__(self, reader: Reader, fork: int) -> None:
         self._reader = reader
@@ -60,13 +67,13 @@ class VersionRows:
         self._reader = reader
         self._fork = fork
         self._number = number
-        self._newest = number - without
+        self.newest = number - without
         self._base = base
         self._counted: dict[int, bool] = {}  # version → whether its rows count
 
     def get(self, parent: int, name: bytes) -> bytes | None:
         stem = keys.live(self._fork.id, parent, name) + b"\0"
-        number = self._newest
+        number = self.newest
         while True:
             row = self._reader.at_or_before(Table.HISTORY, stem + keys.u64(number))
             if row is None or row[0][:-8] != stem:
@@ -108,28 +115,38 @@ class ForkTree:
         self._fork = fork
         self._rows = rows
         self.base = base
+        self._placement = Placement(_OwnNames(self), _Below(base))
 
     def root(self) -> Entry:
         return self.lookup(keys.NO_PARENT, b"") or self.base.root()
 
     def lookup(self, parent: int, name: bytes) -> Entry | None:
-        value = self._rows.get(parent, name)
+        value = self._value(parent, name)
         if value is not None:
-            return self._entry(parent, name, value)
+            return self.row(parent, name, value)
         entry = self.base.lookup(parent, name)
-        return self.as_changed(entry) if entry is not None else None
+        return self._as_shown((parent, name), entry) if entry is not None else None
+
+    def _value(self, parent: int, name: bytes) -> bytes | None:
+        """The row of a name, unless it is hidden."""
+        value = self._rows.get(parent, name)
+        return None if value is None or self._placement.hides((parent, name)) else value
+
+    def _as_shown(self, name: Name, entry: Entry) -> Entry | None:
+        return self.as_changed(entry) if self._placement.shows(name, entry) else None
 
     def is_own(self, parent: int, name: bytes) -> bool:
         """Whether the fork says what the name stands for."""
-        return self._rows.get(parent, name) is not None
+        return self._value(parent, name) is not None
 
     def children(self, parent: int) -> Iterator[tuple[bytes, Entry]]:
-        own = {name: self._entry(parent, name, value) for name, value in self._rows.children(parent)}
+        own = {name: self.lookup(parent, name) for name, _ in self._rows.children(parent)}
         found = {
-            name: self.as_changed(entry) for name, entry in self.base.children(parent) if name not in own
+            name: self._as_shown((parent, name), entry)
+            for name, entry in self.base.children(parent)
+            if name not in own
         }
-        found |= {name: entry for name, entry in own.items() if entry is not None}
-        yield from sorted(found.items())
+        yield from sorted((name, entry) for name, entry in (own | found).items() if entry is not None)
 
     def node(self, node: int) -> tuple[int, bytes, Entry] | None:
         return next(self.places(node), None)
@@ -161,13 +178,14 @@ class ForkTree:
     def as_changed(self, entry: Entry) -> Entry:
         """An entry of the base, as the fork changed its node under another name."""
         for parent, name in self.own_places(entry.node):
-            value = self._rows.get(parent, name)
-            changed = self._entry(parent, name, value) if value is not None else None
+            value = self._value(parent, name)
+            changed = self.row(parent, name, value) if value is not None else None
             if changed is not None and changed.node == entry.node:
                 return changed
         return entry
 
-    def _entry(self, parent: int, name: bytes, value: bytes) -> Entry | None:
+    def row(self, parent: int, name: bytes, value: bytes) -> Entry | None:
+        """What a row says, shown or not. Raises `Corrupt`."""
         try:
             return _decode_entry(value) if value != keys.TOMBSTONE else None
         except msgspec.MsgspecError as error:
@@ -175,3 +193,51 @@ class ForkTree:
                 f"store {self._fork.name}: what is pending for {printable(name)} of directory {parent} "
                 "cannot be read; run engramfs verify"
             ) from error
+
+    def has_row(self, parent: int, name: bytes) -> bool:
+        """Whether the fork says something of a name, shown or not."""
+        return self._rows.get(parent, name) is not None
+
+    def own_entry(self, parent: int, name: bytes) -> Entry | None:
+        """What the fork says of a name, shown or not; None also where it says nothing."""
+        value = self._rows.get(parent, name)
+        return self.row(parent, name, value) if value is not None else None
+
+    def given(self, parent: int, name: bytes) -> int:
+        """The version of the fork that gave a name what it stands for there."""
+        key = keys.live(self._fork.id, parent, name) + b"\0"
+        row = self._reader.at_or_before(Table.HISTORY, key + keys.u64(self._rows.newest))
+        return keys.read_u64(row[0][-8:]) if row is not None and row[0][:-8] == key else 0
+
+
+class _OwnNames:
+    """Every row of a fork, hidden or not."""
+
+    def __init__(self, tree: ForkTree) -> None:
+        self._tree = tree
+
+    def has(self, name: Name) -> bool:
+        return self._tree.has_row(*name)
+
+    def entry(self, name: Name) -> Entry | None:
+        return self._tree.own_entry(*name)
+
+    def places(self, node: int) -> list[Name]:
+        found = []
+        for name in self._tree.own_places(node):
+            entry = self.entry(name)
+            if entry is not None and entry.node == node:
+                found.append(name)
+        return sorted(found, key=lambda name: self._tree.given(*name)) if len(found) > 1 else found
+
+
+class _Below:
+    def __init__(self, base: "Tree") -> None:
+        self._base = base
+
+    def lookup(self, parent: int, name: bytes) -> Entry | None:
+        return self._base.lookup(parent, name)
+
+    def place(self, directory: int) -> Name | None:
+        found = self._base.node(directory)
+        return found[:2] if found is not None else None

@@ -11,7 +11,7 @@ Concurrency. As in `live_store`: nothing here awaits.
 """
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -22,7 +22,7 @@ from engramfs.history.changes import Name
 from engramfs.history.commit import Commit
 from engramfs.history.fork_tree import ForkTree
 from engramfs.history.tree import Tree
-from engramfs.model.entry import Entry
+from engramfs.model.entry import Entry, Kind
 from engramfs.model.names import printable
 from engramfs.model.operation import Unlink
 from engramfs.model.store import Head, Store
@@ -71,13 +71,16 @@ class Fork(LiveStore):
         self.expected = ForkBase(below)
         self._space_below = below.tree.space
         below.followers.add(self)
+        self._untangle()
 
     def close(self) -> None:
         """Nobody uses the fork any more."""
         self.below.followers.discard(self)
 
     def touched(self, names: Iterable[Name]) -> None:
-        self.fork_tree.own.update(names)
+        self.fork_tree.take(names)
+        if self.fork_tree.hidden:
+            self._untangle()
 
     def replay(self, record: Record) -> None:
         """As for any store; but what was done in a directory that went from below since is gone with it."""
@@ -148,8 +151,9 @@ class Fork(LiveStore):
             yield held
 
     def absorb(self, commit: Commit, version: Version | None) -> None:
-        self.touched((row.parent, row.name) for row in commit.rows)
+        self.fork_tree.take((row.parent, row.name) for row in commit.rows)
         super().absorb(commit, version)
+        self._untangle()
         self.fork_tree.count_anew()
         self._space_below = self.below.tree.space
 
@@ -164,6 +168,12 @@ class Fork(LiveStore):
     def follow(self, names: Sequence[Name]) -> None:
         """What comes first, what goes last: a directory that moves keeps what is in it."""
         self._keep_count(names)
+        self._follow_names(names)
+        came = [node for name in names if (node := self.below.tree.present(name)) and node.is_directory]
+        if self.fork_tree.hidden or self.fork_tree.has_loop(came):
+            self._untangle()
+
+    def _follow_names(self, names: Sequence[Name]) -> None:
         gone = [name for name in names if self.below.tree.present(name) is None]
         for name in (*(name for name in names if name not in gone), *gone):
             if name not in self.fork_tree.own:
@@ -178,6 +188,8 @@ class Fork(LiveStore):
 
     def _follow(self, name: Name) -> None:
         tree, below = self.fork_tree, self.below.tree.present(name)
+        if below is not None and below.is_directory and not tree.shows(name, below):
+            below = None  # the fork has it elsewhere
         parent, last = name
         if below is not None and below.id in tree.nodes:
             self._load(parent)  # it may have come here from a directory that is in memory
@@ -204,7 +216,33 @@ class Fork(LiveStore):
         nodes = [node for name in names if (node := tree.present(name)) is not None]
         tree.own.difference_update(names)
         places = [place for node in nodes if not tree.is_own(node) for place in node.places if not place.view]
-        self.follow(list(dict.fromkeys([*names, *((place.parent, place.name) for place in places)])))
+        for node in nodes:
+            if node.is_directory and (below := self.below.tree.nodes.get(node.id)) is not None:
+                places += [place for place in below.places if not place.view]
+        self._follow_names(list(dict.fromkeys([*names, *((place.parent, place.name) for place in places)])))
+
+    def _untangle(self) -> None:
+        """Hide what the fork says where directories would lie in each other, until they do not."""
+        tree = self.fork_tree
+        hidden, shown = tree.tangled()
+        if hidden:
+            tree.hidden |= hidden
+            self._give_back(list(hidden))
+            self._say_where(hidden)
+        used, files = tree.used, tree.files
+        for name, entry in sorted(shown.items(), key=lambda row: row[1] is None):
+            tree.take([name])
+            set_name(self, name, entry)
+        tree.used, tree.files = used, files
+
+    def _say_where(self, hidden: Mapping[Name, Entry | None]) -> None:
+        for entry in hidden.values():
+            if entry is not None and entry.kind is Kind.DIRECTORY:
+                path = printable(self.below.tree.path_of(self.below.tree.node(entry.node)))
+                self.remember(
+                    f"{path} is shown where the store has it: you moved it into a directory that another "
+                    "moved into it; your move waits"
+                )
 
     def _load(self, directory: int) -> None:
         if directory != keys.NO_PARENT:
@@ -239,11 +277,16 @@ class Fork(LiveStore):
             for name in names:
                 if self.expected.is_coming(name):
                     continue
+                self.fork_tree.hidden.pop(name, None)
                 if tree.is_own(*name):
+                    self.fork_tree.own.add(name)
                     set_name(self, name, tree.lookup(*name))
-                else:
-                    back.append(name)
+                    continue
+                back.append(name)
+                if tree.has_row(*name):
+                    self.fork_tree.hidden[name] = tree.own_entry(*name)
         self._give_back(back)
+        self._untangle()
         self.fork_tree.count_anew()
         self._space_below = self.below.tree.space
 
