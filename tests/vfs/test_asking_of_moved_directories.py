@@ -2,7 +2,7 @@
 
 import pytest
 
-from engramfs.errors import Conflict
+from engramfs.errors import Busy, Conflict
 from engramfs.history import offered, pending
 
 from .conftest import Boot
@@ -114,6 +114,46 @@ async def test_who_moves_it_once_more_sees_it_there(machine: Machine, both: Both
     bob.rename("p/q", "q")
     await check(machine, ann, bob)
     assert {path.rpartition("/")[2] for path in shown(ann)} == {"there", "one", "q", "two"}
+
+
+async def test_nothing_else_is_put_where_it_waits_to_be_moved_to(machine: Machine, both: Both) -> None:
+    ann, bob = both
+    ann.rename("p", "q/p")
+    await machine.seal()
+    bob.rename("q", "p/q")
+    with pytest.raises(Busy, match="p/q/p is where a directory waits to be moved to"):
+        ann.mkdir("p/q/p")
+    await ann.save("p/q/other", b"other\n")
+    await check(machine, ann, bob)
+    assert shown(ann) == OF_THE_STORE | {"p/q/other": b"other\n"}
+
+
+async def test_what_is_in_a_directory_that_another_moved_into_a_hidden_one_is_there_once_that_is_shown(
+    machine: Machine, both: Both
+) -> None:
+    ann, bob = both
+    ann.mkdir("q/new")
+    await machine.seal()
+    shown(ann)
+    bob.mkdir("q/new")
+    bob.mkdir("q/new/inner")
+    bob.rename("p", "q/new/inner/p")
+    await machine.reject(1)
+    assert shown(ann) == shown(bob)
+    assert ann.read("q/new/inner/p/one") == b"1\n"
+
+
+async def test_what_was_moved_into_a_new_directory_is_back_with_all_of_it_after_a_rejection(
+    machine: Machine, both: Both
+) -> None:
+    ann, bob = both
+    ann.mkdir("new")
+    ann.rename("p", "new/p")
+    await machine.seal()
+    ann.list("new/p")
+    await machine.reject(1)
+    assert shown(ann) == shown(bob)
+    assert "is not shown" not in ann.read(".versions/status").decode()
 
 
 async def test_a_directory_that_both_moved_is_where_the_session_moved_it(

@@ -16,25 +16,27 @@ from functools import partial
 
 import msgspec
 
-from engramfs.errors import NoEntry
+from engramfs.errors import Busy, NoEntry
 from engramfs.history import forks
 from engramfs.history.changes import Name
 from engramfs.history.commit import Commit
 from engramfs.history.fork_tree import ForkTree
 from engramfs.history.tree import Tree
+from engramfs.model.author import Author
 from engramfs.model.entry import Entry, Kind
 from engramfs.model.names import printable
-from engramfs.model.operation import Unlink
+from engramfs.model.operation import Operation, Unlink
 from engramfs.model.store import Head, Store
 from engramfs.model.version import Version
 from engramfs.storage import keys
 from engramfs.storage.journal import Record
 from engramfs.storage.protocol import Writer
 from engramfs.vfs.absorbing import set_name
+from engramfs.vfs.batch import touched_by
 from engramfs.vfs.cut import Base, Cut, Cutter, entry_of, write
 from engramfs.vfs.fork_tree import LiveForkTree
 from engramfs.vfs.live_store import LiveStore
-from engramfs.vfs.node import Node
+from engramfs.vfs.node import Node, Place
 from engramfs.vfs.resources import Resources
 
 replace = msgspec.structs.replace
@@ -86,6 +88,19 @@ class Fork(LiveStore):
         """As for any store; but what was done in a directory that went from below since is gone with it."""
         with contextlib.suppress(NoEntry):
             super().replay(record)
+
+    def _prepare(self, author: Author, operation: Operation, view: int, *, replaying: bool = False) -> None:
+        if self.fork_tree.hidden and not replaying:
+            for name in touched_by(self.tree, operation, view)[0]:
+                self._check_place(name)
+        super()._prepare(author, operation, view, replaying=replaying)
+
+    def _check_place(self, name: Name) -> None:
+        """Something else there would leave a directory that is shown elsewhere without any place."""
+        entry = self.fork_tree.hidden.get(name)
+        if entry is not None and entry.kind is Kind.DIRECTORY:
+            path = printable(self.fork_tree.path(*name))
+            raise Busy(f"{path} is where a directory waits to be moved to; first move that elsewhere")
 
     # Sealing
 
@@ -252,12 +267,15 @@ class Fork(LiveStore):
     def _drop_below(self, directory: Node) -> None:
         """A directory went, and what the fork had in it cannot be reached: it waits all the same."""
         for name, node in list((directory.children or {}).items()):
-            if node.is_directory:
+            place = Place(directory.id, name)
+            is_elsewhere = any(other != place for other in node.places if not other.view)
+            if node.is_directory and not is_elsewhere:
                 self._drop_below(node)
             self.accounting.deferred.discard((directory.id, name))
             set_name(self, (directory.id, name), None)
-            path = self.fork_tree.path_of(node)
-            self.remember(f"{printable(path)} is not shown: its directory was removed")
+            if not is_elsewhere:
+                path = self.fork_tree.path_of(node)
+                self.remember(f"{printable(path)} is not shown: its directory was removed")
 
     def stored(self, nodes: Sequence[tuple[Node, bytes]]) -> None:
         for below, digest in nodes:

@@ -105,13 +105,17 @@ class LiveForkTree(StoreTree):
             with self._engine.reading() as reader:
                 entry = self.recorded(reader).as_changed(entry_of(below))
             return self._known(entry)
-        if node.is_directory and not node.places and node is not self.root:
+        return self._comes_back(node)
+
+    def _comes_back(self, node: Node) -> Node:
+        """One that the fork knows: what is in a directory was not followed while it had no name."""
+        if node.is_directory and not node.places and node is not self.root and node.children is not None:
             node.children = None
             node.revision += 1
         return node
 
     def _known(self, entry: Entry) -> Node:
-        node = super()._known(entry)
+        node = self._comes_back(super()._known(entry))
         below = self.below.nodes.get(entry.node)
         if below is not None and node.content is None and below.entry.digest == node.entry.digest:
             node.content = below.content
