@@ -113,6 +113,17 @@ def test_what_the_library_finds_in_any_line_is_found(seed: int) -> None:
         assert found >= said_by_the_library(text), text
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_what_the_library_finds_in_a_name_is_found_in_every_directory(seed: int) -> None:
+    chance = random.Random(seed)
+    pieces = [piece.replace("/", "+").replace("\n", "") for piece in PIECES if len(piece) < 120]
+    for _ in range(100):
+        name = "".join(chance.choices(pieces, k=chance.randint(1, 5)))
+        if said_by_the_library(name):
+            with pytest.raises(HoldsSecret):
+                hygiene.check_name(f"notes/of 2026/{name}".encode())
+
+
 def said_by_the_library(text: str) -> set[tuple[int, str]]:
     """What all detectors say of whole lines."""
     detectors: list[Alone | None] = [None, *get_args(Alone)]

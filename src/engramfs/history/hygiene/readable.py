@@ -9,7 +9,7 @@ Not read is what has to be decoded first: UTF-32, base64, archives, images, what
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 _MARKS = bytes(
@@ -28,12 +28,14 @@ class Part(NamedTuple):
     width: int
 
 
-def parts(content: bytes) -> Iterator[Part]:
+def parts(content: bytes) -> Iterable[Part]:
     """All that can be read; of a content without a NUL that is one part."""
     if b"\0" not in content:
-        yield Part(content, 0, 1)
-        return
-    yield Part(content.replace(b"\0", b"\n"), 0, 1)
+        return (Part(content, 0, 1),)
+    return (Part(content.replace(b"\0", b"\n"), 0, 1), *_in_utf16(content))
+
+
+def _in_utf16(content: bytes) -> Iterator[Part]:
     marks = content.translate(_MARKS)
     at = marks.find(_SHORTEST)
     while at >= 0:
