@@ -171,7 +171,7 @@ def _place_of(found: "FoundAt") -> str:
         case "target":
             return f"where {found.path} leads"
         case "attribute":
-            return f"an attribute of {found.path}"
+            return f"an attribute of {found.path or '.'}"
         case "message":
             return "the message"
 

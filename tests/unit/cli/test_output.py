@@ -4,8 +4,9 @@ import pytest
 
 from engramfs.cli.output import Cell, Output
 from engramfs.cli.patches import print_stat
-from engramfs.cli.versions import ranges
+from engramfs.cli.versions import print_secrets, ranges
 from engramfs.history.diff import Difference
+from engramfs.history.hygiene.written import FoundAt, Where
 from engramfs.model.entry import Entry, Kind
 
 
@@ -62,3 +63,25 @@ def test_progress_without_a_terminal_says_nothing(capsys: pytest.CaptureFixture[
 def test_numbers_that_follow_each_other_are_a_range() -> None:
     assert ranges([]) == []
     assert ranges([1, 2, 4, 5, 6, 9]) == ["1", "2", "4-6", "9"]
+
+
+def test_where_a_secret_seems_to_be_is_said_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    places: list[tuple[str, Where]] = [
+        ("", "message"),
+        ("notes/a.md", "content"),
+        ("notes/key", "name"),
+        ("notes/link", "target"),
+        ("notes/a.md", "attribute"),
+        ("", "attribute"),
+    ]
+    found = [FoundAt(path, 3, "AWS Access Key", where) for path, where in places]
+    print_secrets(Output(json=False), found)
+    said = [line.split("  ")[-2].strip() for line in capsys.readouterr().out.splitlines()]
+    assert said == [
+        "the message",
+        "notes/a.md:3",
+        "the name notes/key",
+        "where notes/link leads",
+        "an attribute of notes/a.md",
+        "an attribute of .",
+    ]
