@@ -1,7 +1,10 @@
 """Sessions that have to ask, with real mounts, beside one that writes."""
 
+import json
 import os
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -269,6 +272,48 @@ def test_what_was_rejected_can_be_redacted(desk: Desk) -> None:
         with pytest.raises(OSError, match=r"."):
             place.read(".versions/pending/1/new")
     check_gone(daemon)
+
+
+def elsewhere(daemon: Daemon) -> list[dict[str, Any]]:
+    """What forgetting ann leaves to do, without doing it."""
+    left: list[dict[str, Any]] = json.loads(daemon.command("forget", "ann", "--json").out)["elsewhere"]
+    return left
+
+
+def words(command: str) -> list[str]:
+    """As a shell takes it."""
+    said = subprocess.run(["bash", "-c", f"printf '%s\\0' {command}"], capture_output=True, check=True)
+    return said.stdout.decode().split("\0")[:-1]
+
+
+def test_what_an_actor_called_directories_goes_by_the_commands_that_forget_prints(desk: Desk) -> None:
+    daemon, asking = desk.daemon, desk.asking
+    asking.inside.call("os.mkdir", asking.path("named\nhunter2"))
+    daemon.barrier()
+    daemon.ok("pending", "approve", STORE, "1")
+    asking.inside.call("os.rmdir", asking.path("named\nhunter2"))
+    daemon.barrier()
+    daemon.ok("pending", "approve", STORE, "2")
+    asking.inside.call("os.makedirs", asking.path("hunter2/deep"))
+    asking.write("hunter2/deep/file", b"the password is hunter2\n")
+    daemon.barrier()
+    assert asking.names(".versions/pending/3") == ["file", "hunter2", "other"]
+    assert {one["waits"] for one in elsewhere(daemon) if one["number"] == 3} == {True}
+    daemon.ok("pending", "reject", STORE, "3", "--reason", "no")
+    left = elsewhere(daemon)
+    assert [(one["path"], one["pending"]) for one in left if one["directory"]] == [
+        ("hunter2/deep", True),
+        ("hunter2", True),
+        ("named\nhunter2", False),
+    ]
+    for one in left:
+        daemon.ok(*words(one["command"])[1:])
+    assert elsewhere(daemon) == []
+    assert "hunter2" not in daemon.ok("pending", "show", STORE, "3") + daemon.ok("log", STORE)
+    with pytest.raises(OSError, match=r"."):
+        asking.names(".versions/pending/3/hunter2")
+    check_gone(daemon)
+    assert daemon.json("verify")["findings"] == []
 
 
 def test_everywhere_is_in_what_waits_too_which_waits_on_without_it(desk: Desk) -> None:

@@ -8,7 +8,7 @@ import msgspec
 from engramfs.errors import UsageError
 from engramfs.history import catalog
 from engramfs.history.directory_redaction import redact_directory
-from engramfs.history.directory_target import is_directory
+from engramfs.history.directory_target import is_directory, is_pending_directory
 from engramfs.history.message_redaction import RedactedMessages, redact_message
 from engramfs.history.pending_redaction import redact_pending
 from engramfs.history.recursive_redaction import redact_recursively
@@ -59,6 +59,8 @@ def carry_out(repository: Repository, request: RedactRequest, author: Author) ->
     if request.message:
         messages = redact_message(*about, *why, is_pending=request.pending, everywhere=request.everywhere)
         return Done(messages=messages)
+    if request.pending and is_pending_directory(*about, path) and not request.everywhere:
+        return Done((redact_directory(*about, path, *why, is_pending=True),))
     if request.pending:
         return Done((redact_pending(*about, path, *why, everywhere=request.everywhere),))
     if not is_directory(*about, path):

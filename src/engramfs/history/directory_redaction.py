@@ -15,7 +15,14 @@ import msgspec
 
 from engramfs.history import catalog
 from engramfs.history.change_edits import edit_changes
-from engramfs.history.directory_target import PREFIX, find_directory, free_name, paths_of, require_past
+from engramfs.history.directory_target import (
+    PREFIX,
+    find_directory,
+    find_pending_directory,
+    free_name,
+    paths_of,
+    require_past,
+)
 from engramfs.history.redaction import carry_out
 from engramfs.history.redaction_rows import Removed, add_redaction
 from engramfs.history.redaction_target import Span, spans
@@ -35,16 +42,25 @@ _AT_ONCE = 2000  # rows in one read transaction
 
 
 def redact_directory(
-    repository: Repository, name: str, number: int, path: bytes, author: Author, reason: str, now: int
+    repository: Repository,
+    name: str,
+    number: int,
+    path: bytes,
+    author: Author,
+    reason: str,
+    now: int,
+    *,
+    is_pending: bool = False,
 ) -> Removed:
     """Take the name that `path`, a directory in version `number`, has there out of the store `name`.
 
-    Nothing may be unsealed. Raises `NotFound` for an unknown store, version or path, `UsageError` for the
-    root, `Redacted` when that was done before, and `Refused` when the head, or what waits for a decision, has
-    the name, or a file had it.
+    With `is_pending`, `number` is that of what was pending, and made the directory or renamed it. Nothing may
+    be unsealed. Raises `NotFound` for an unknown store, version or path, `UsageError` for the root,
+    `Redacted` when that was done before, and `Refused` when the head, or what waits for a decision, has the
+    name, or a file had it.
     """
     redaction = Redaction(now, author, reason, 0)
-    return carry_out(repository, partial(_plan, repository, name, number, path), redaction)
+    return carry_out(repository, partial(_plan, repository, name, number, path, is_pending), redaction)
 
 
 class _Renamed(msgspec.Struct, frozen=True):
@@ -77,7 +93,7 @@ class _Plan(msgspec.Struct, frozen=True):
     name: bytes
     instead: bytes
     entry: Entry
-    spans: tuple[Span, ...]
+    spans: dict[int, tuple[Span, ...]]  # of the store and its forks
     edits: tuple[tuple[int, int, _Renamed], ...]  # store, version, what is to be done to its changes
 
     def carry_out(self, writer: Writer, redaction: Redaction) -> Removed | None:
@@ -85,16 +101,22 @@ class _Plan(msgspec.Struct, frozen=True):
         if _heads(writer, self.store) != self.heads:
             return None
         leave_residue(writer)
-        for store, _ in self.heads if self.spans else ():
+        for store, _ in self.heads:
             self._move_rows(writer, store)
-        changed, count = [], 0
+        changed: dict[int, list[int]] = {store: [] for store, _ in self.heads}
+        count = 0
         for store, number, edit in self.edits:
             lost, remaining = edit_changes(writer, store, number, [edit], b"")
             if remaining:
                 add_redaction(writer, store, number, replace(redaction, changes=lost, remaining=remaining))
                 count += lost
-                changed += [number] if store == self.store.id else []
-        return Removed(self.store.id, self.entry, self.spans, tuple(changed), count, self.instead)
+                changed[store].append(number)
+        own, *forks = (
+            Removed(store, self.entry, self.spans.get(store, ()), tuple(changed[store]), 0)
+            for store, _ in self.heads
+        )
+        beside = tuple(fork for fork in forks if fork.versions)
+        return replace(own, changes=count, instead=self.instead, beside=beside)
 
     def _move_rows(self, writer: Writer, store: int) -> None:
         stem = keys.live(store, self.parent, self.name) + b"\0"
@@ -108,18 +130,19 @@ class _Plan(msgspec.Struct, frozen=True):
                 writer.delete(Table.NODES, keys.place(store, node, self.parent, self.name))
 
 
-def _plan(repository: Repository, name: str, number: int, path: bytes) -> _Plan:
+def _plan(repository: Repository, name: str, number: int, path: bytes, is_pending: bool) -> _Plan:
+    find = find_pending_directory if is_pending else find_directory
     with repository.engine.reading() as reader:
         store = catalog.named(reader, name)
-        found = find_directory(reader, store, number, path)
+        found = find(reader, store, number, path)
     if found is None:
         return _plan_of_changes(repository, store, path)
     parent, entry = found
     last = path.rpartition(b"/")[2]
     with repository.engine.reading() as reader:
         require_past(reader, store, parent, path)
-        shown = tuple(spans(reader, store, parent, last))
         heads = _heads(reader, store)
+        shown = {one: tuple(_spans(reader, one, head, parent, last)) for one, head in heads}
         instead = free_name(reader, store, parent, entry.node)
     edits = []
     for identifier, _ in heads:
@@ -127,7 +150,8 @@ def _plan(repository: Repository, name: str, number: int, path: bytes) -> _Plan:
             with repository.engine.reading() as reader:
                 one = catalog.get(reader, identifier)
                 is_partly_known = version < catalog.head(reader, identifier).oldest
-                asked = {path} if one == store and (version == number or is_partly_known) else set()
+                is_asked = not is_pending and one == store and (version == number or is_partly_known)
+                asked = {path} if is_asked else set()
                 paths = paths_of(reader, one, version, parent, last) | asked
             edits.append((identifier, version, _Renamed(frozenset(paths), instead)))
     return _Plan(store, heads, parent, last, instead, entry, shown, tuple(edits))
@@ -141,7 +165,14 @@ def _plan_of_changes(repository: Repository, store: Store, path: bytes) -> _Plan
         oldest = catalog.head(reader, store.id).oldest
     numbers = [number for number in _naming(repository, store.id, name) if number <= oldest]
     edits = tuple((store.id, number, _Renamed(frozenset([path]), instead)) for number in numbers)
-    return _Plan(store, heads, keys.NO_PARENT, name, instead, default_root(store.created), (), edits)
+    return _Plan(store, heads, keys.NO_PARENT, name, instead, default_root(store.created), {}, edits)
+
+
+def _spans(reader: Reader, identifier: int, head: int, parent: int, name: bytes) -> Iterator[Span]:
+    """Those of a store, or of a fork, in which nothing reaches further than its newest version."""
+    store = catalog.get(reader, identifier)
+    for span in spans(reader, store, parent, name):
+        yield replace(span, last=head) if store.base and span.last == 0 else span
 
 
 def _heads(reader: Reader, store: Store) -> tuple[tuple[int, int], ...]:

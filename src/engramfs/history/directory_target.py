@@ -33,6 +33,15 @@ def is_directory(repository: Repository, name: str, number: int, path: bytes) ->
         return entry is not None and entry.kind is Kind.DIRECTORY
 
 
+def is_pending_directory(repository: Repository, name: str, number: int, path: bytes) -> bool:
+    """Whether `path` is a directory in that pending version. Raises `NotFound` for an unknown one."""
+    with repository.engine.reading() as reader:
+        offered = pending.get(reader, catalog.named(reader, name), number)
+        tree = version_tree(reader, catalog.get(reader, offered.fork), offered.version)
+        entry = resolve(tree, path) if path else None
+    return entry is not None and entry.kind is Kind.DIRECTORY
+
+
 def require_directory_past(reader: Reader, store: Store, number: int, path: bytes) -> None:
     """Raise what `redact_directory` would."""
     found = find_directory(reader, store, number, path)
@@ -58,6 +67,20 @@ def find_directory(reader: Reader, store: Store, number: int, path: bytes) -> tu
     if resolve(head_tree(reader, store), path) is not None:
         raise _at_head(store, path)
     return None
+
+
+def find_pending_directory(reader: Reader, store: Store, number: int, path: bytes) -> tuple[int, Entry]:
+    """The same of a directory that something pending made or renamed."""
+    offered = pending.get(reader, store, number)
+    fork, where = catalog.get(reader, offered.fork), f"pending {number} of {store.name}"
+    tree, name = version_tree(reader, fork, offered.version), path.rpartition(b"/")[2]
+    above, entry = resolve(tree, path.rpartition(b"/")[0]), resolve(tree, path)
+    if entry is not None and is_redacted_name(name, entry):
+        raise Redacted(f"the name of {printable(path)} in {where} was redacted before")
+    row = keys.history(fork.id, above.node, name, offered.version) if above is not None else b""
+    if above is None or entry is None or reader.get(Table.HISTORY, row) is None:
+        raise NotFound(f"{where} did not write {printable(path)}; redact the version that did")
+    return above.node, entry
 
 
 def is_redacted_name(name: bytes, entry: Entry) -> bool:

@@ -136,6 +136,7 @@ def _names(engine: Engine, store: Store, who: Actor) -> Iterator[Trace]:
             "named it",
             at_head=one.at_head,
             lost=one.lost,
+            pending=one.pending,
             waits=one.waits,
             directory=True,
         )

@@ -30,7 +30,8 @@ def take_out(book: Book, trace: Trace) -> None:
     if trace.message:
         redact_message(*about, PERSON, "forgotten", 5, is_pending=trace.pending)
     elif trace.directory:
-        redact_directory(*about, trace.path.encode(), PERSON, "forgotten", 5)
+        path = trace.path.encode()
+        redact_directory(*about, path, PERSON, "forgotten", 5, is_pending=trace.pending)
     else:
         how = redact_pending if trace.pending else redact
         how(*about, trace.path.encode(), PERSON, "forgotten", 5)
