@@ -16,6 +16,8 @@ from anthropic.tools import BetaLocalFilesystemMemoryTool
 from engramfs.client import Client, Session
 from engramfs.integrations.anthropic import AsyncMemoryTool, MemoryTool
 from engramfs.model.file_edit import Append, Create
+from engramfs.tools.call import Failure, call
+from engramfs.tools.offered import Offered
 
 Ask = Callable[..., str]
 STORE = "memories/alice"
@@ -185,6 +187,37 @@ def test_the_strings_are_those_of_the_contract(ask: Ask) -> None:
     assert ask("rename", old_path="/memories/", new_path="/memories/x") == (
         "refused: Cannot rename the /memories directory itself"
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"command": "view"}, "this command needs path"),
+        ({"command": "create", "path": "/memories/a.md"}, "this command needs file_text"),
+        ({"command": "str_replace", "path": "/memories/a.md"}, "this command needs old_str"),
+        ({"command": "insert", "path": "/memories/a.md"}, "this command needs insert_line"),
+        ({"command": "rename", "old_path": "/memories/a.md"}, "this command needs new_path"),
+        ({"command": "view", "path": 7}, "wrong arguments: Expected `str | null`, got `int` - at `$.path`"),
+        ({"command": "paint"}, "wrong arguments: Invalid enum value 'paint' - at `$.command`"),
+        ({}, "wrong arguments: Object missing required field `command`"),
+    ],
+)
+def test_what_is_missing_is_said_in_the_same_words_everywhere(
+    session: Session, arguments: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(ToolError) as caught:
+        MemoryTool(session).call(arguments)
+    with pytest.raises(ToolError) as caught_later:
+        asyncio.run(AsyncMemoryTool(session).call(arguments))
+    offered = Offered(session)
+    tool = offered.tool("memory")
+    assert tool is not None
+    assert (str(caught.value), str(caught_later.value), call(tool, arguments)) == (
+        says,
+        says,
+        Failure("usage", says),
+    )
+    offered.close()
 
 
 def test_each_command_that_changes_something_is_one_version(ask: Ask, client: Client) -> None:

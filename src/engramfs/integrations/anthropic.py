@@ -10,7 +10,12 @@ Each command that changes something is one version of the actor's memory.
 from collections.abc import Callable
 
 import anyio.to_thread
-from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
+from anthropic.lib.tools import (
+    BetaAbstractMemoryTool,
+    BetaAsyncAbstractMemoryTool,
+    BetaFunctionToolResultType,
+    ToolError,
+)
 from anthropic.types.beta import (
     BetaCacheControlEphemeralParam,
     BetaMemoryTool20250818CreateCommand,
@@ -25,6 +30,7 @@ from typing_extensions import override
 from engramfs.client import Session
 from engramfs.errors import EngramError
 from engramfs.tools.memory import Memory
+from engramfs.tools.memory_command import check
 from engramfs.tools.reach import Reach
 
 
@@ -37,6 +43,11 @@ class MemoryTool(BetaAbstractMemoryTool):
         super().__init__(cache_control=cache_control)
         self._reach = Reach(session)
         self._memory = Memory(self._reach)
+
+    @override
+    def call(self, input: object) -> BetaFunctionToolResultType:
+        _check(input)
+        return super().call(input)
 
     @override
     def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
@@ -85,6 +96,11 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
         self._tool = MemoryTool(session)
 
     @override
+    async def call(self, input: object) -> BetaFunctionToolResultType:
+        _check(input)
+        return await super().call(input)
+
+    @override
     async def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
         return await anyio.to_thread.run_sync(self._tool.view, command)
 
@@ -111,6 +127,14 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
     @override
     async def clear_all_memory(self) -> str:
         return await anyio.to_thread.run_sync(self._tool.clear_all_memory)
+
+
+def _check(given: object) -> None:
+    """The SDK takes what it is given; so that a model hears what is missing, it is looked at before."""
+    try:
+        check(given)
+    except EngramError as error:
+        raise ToolError(error.message) from error
 
 
 def _range(command: BetaMemoryTool20250818ViewCommand) -> tuple[int, ...] | None:

@@ -13,6 +13,7 @@ record_history   what a record said before
 known_records    what a text is to those that are there: known, a part of one, related
 record_search    memory_search, memory_task_wait, and what memory_add compares with
 memory           the tool `memory` of the Anthropic API: six commands on paths
+memory_command   what each of them needs
 memory_paths     where those paths lead
 memory_text      the texts that models read
 prompt           what an agent is told about all of it

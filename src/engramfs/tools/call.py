@@ -57,7 +57,7 @@ class Failure(msgspec.Struct, frozen=True):
 def call(tool: Tool, arguments: Mapping[str, Any]) -> Answer | Failure:
     """Run a tool. Nothing is raised: what goes wrong is a `Failure`."""
     try:
-        return tool.run(_converted(arguments, tool.arguments))
+        return tool.run(converted(arguments, tool.arguments))
     except EngramError as error:
         return Failure(code_of(error), tool.told(error), dict(error.details))
     except Exception:
@@ -65,7 +65,8 @@ def call(tool: Tool, arguments: Mapping[str, Any]) -> Answer | Failure:
         return Failure("failed", f"{tool.name} failed; the log of this process has the traceback")
 
 
-def _converted(arguments: Mapping[str, Any], kind: type[Arguments]) -> Arguments:
+def converted(arguments: Mapping[str, Any], kind: type[Arguments]) -> Arguments:
+    """The struct of a tool's arguments. Raises `UsageError`."""
     try:
         return msgspec.convert(dict(arguments), kind)
     except msgspec.ValidationError as error:

@@ -5,9 +5,6 @@ our write is looked at again.
 """
 
 from collections.abc import Callable
-from typing import Literal
-
-import msgspec
 
 from engramfs.errors import (
     AlreadyExists,
@@ -27,27 +24,13 @@ from engramfs.model.file_edit import Create, Delete, EditLimits, FileEdit, Overw
 from engramfs.model.names import printable
 from engramfs.storage import blobs
 from engramfs.tools import memory_text as text
+from engramfs.tools.memory_command import MemoryCommand
 from engramfs.tools.memory_paths import ROOT, Location, locate, organisation
 from engramfs.tools.reach import ORG_MEMORY, Reach
 
 LIMITS = EditLimits(max_file_size=2 << 20)  # the store's own limit holds beside it
 _ATTEMPTS = 20  # of a command, while others change its file
 _DEPTH = 2  # levels of a directory that are shown
-
-
-class MemoryCommand(msgspec.Struct, frozen=True):
-    """A command as it comes from a model; `Memory.run` says what each needs."""
-
-    command: Literal["view", "create", "str_replace", "insert", "delete", "rename"]
-    path: str | None = None
-    view_range: tuple[int, ...] | None = None
-    file_text: str | None = None
-    old_str: str | None = None
-    new_str: str | None = None
-    insert_line: int | None = None
-    insert_text: str | None = None
-    old_path: str | None = None
-    new_path: str | None = None
 
 
 class Memory:
@@ -58,23 +41,20 @@ class Memory:
 
     def run(self, asked: MemoryCommand) -> str:
         """Raises `UsageError` for an argument that is missing."""
+        given = asked.needed()
         match asked.command:
             case "view":
-                return self.view(_given(asked.path, "path"), asked.view_range)
+                return self.view(given[0], asked.view_range)
             case "create":
-                return self.create(_given(asked.path, "path"), _given(asked.file_text, "file_text"))
+                return self.create(*given)
             case "str_replace":
-                old = _given(asked.old_str, "old_str")
-                return self.str_replace(_given(asked.path, "path"), old, asked.new_str or "")
+                return self.str_replace(given[0], given[1], asked.new_str or "")
             case "insert":
-                line = asked.insert_line
-                if line is None:
-                    raise UsageError("insert needs insert_line")
-                return self.insert(_given(asked.path, "path"), line, _given(asked.insert_text, "insert_text"))
+                return self.insert(*given)
             case "delete":
-                return self.delete(_given(asked.path, "path"))
+                return self.delete(*given)
             case "rename":
-                return self.rename(_given(asked.old_path, "old_path"), _given(asked.new_path, "new_path"))
+                return self.rename(*given)
 
     # Looking
 
@@ -245,9 +225,3 @@ def _lines_of(content: str, old: str) -> list[int]:
         lines.append(content.count("\n", 0, at) + 1)
         at = content.find(old, at + 1)
     return lines
-
-
-def _given(value: str | None, name: str) -> str:
-    if value is None:
-        raise UsageError(f"this command needs {name}")
-    return value

@@ -6,7 +6,8 @@ from engramfs.client import Session
 from engramfs.model.file_edit import EditLimits
 from engramfs.tools.call import Tool
 from engramfs.tools.context_files import ContextFiles, ListContextFiles, ReadContextFile, WriteContext
-from engramfs.tools.memory import Memory, MemoryCommand
+from engramfs.tools.memory import Memory
+from engramfs.tools.memory_command import MemoryCommand
 from engramfs.tools.reach import USER_MEMORY, Reach
 from engramfs.tools.record_search import MemorySearch, MemoryTaskWait, RecordSearch
 from engramfs.tools.records import MemoryAdd, MemoryDelete, MemoryUpdate, Records
