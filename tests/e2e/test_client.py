@@ -1,6 +1,8 @@
 """The client for programs: with a daemon and without one, and from one to the other."""
 
 import contextlib
+import os
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -9,6 +11,8 @@ from pathlib import Path
 import pytest
 
 import engramfs
+from engramfs.client import Session as ClientSession
+from engramfs.daemon import control_socket
 from engramfs.errors import Busy, Conflict, NotFound, ReadOnly, Stale, Unanswered
 from engramfs.history.repository import Repository
 from engramfs.history.selection import Selection
@@ -160,6 +164,30 @@ def test_an_own_session_outlives_the_daemon_and_finds_the_next_one(daemon: Daemo
         assert mine.id in [each["id"] for each in daemon.client.call("session.list")]
         mine.close()
         assert mine.id not in [each["id"] for each in daemon.client.call("session.list")]
+
+
+def test_a_daemon_that_ends_just_before_a_call_is_done_without(alone: Client) -> None:
+    """It still listens when that is looked at, and takes nothing."""
+    own = alone.open_session(actor="alice")
+    shown = ClientSession(alone, own.info, own=True, at_daemon=True)
+
+    def write() -> None:
+        own.edit("memories/alice", [Create("a.md", "x")])
+
+    for use in (shown.refresh, write, shown.close):
+        listener = control_socket.listen(alone.state.locations.run)
+
+        def end(listener: socket.socket = listener) -> None:
+            connection, _ = listener.accept()
+            os.unlink(os.path.join(alone.state.locations.run, "control"))
+            listener.close()
+            connection.close()
+
+        ending = threading.Thread(target=end)
+        ending.start()
+        use()
+        ending.join()
+    assert alone.read("memories/alice", "a.md").content == b"x"
 
 
 def test_over_kills_of_the_worker_reads_go_on_and_no_write_is_done_twice_or_denied(daemon: Daemon) -> None:

@@ -6,6 +6,7 @@ none runs, what it writes is written under the store lock, and when one runs aga
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,7 +14,7 @@ import msgspec
 from engramfs.client.answers import Attachment, SearchAnswer, SessionInfo
 from engramfs.daemon.client import ControlClient
 from engramfs.daemon.editing import EditRequest, Written, apply, writable_attachment
-from engramfs.errors import Busy, NotFound, Refused
+from engramfs.errors import Busy, NoDaemon, NotFound, Refused
 from engramfs.model.access import Access
 from engramfs.model.author import Author
 from engramfs.model.file_edit import EditLimits, FileEdit
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from engramfs.history.repository import Repository
     from engramfs.search import Query
     from engramfs.search.following import Progress
+
+_LEAVING = 10.0  # seconds for a daemon that ends to let go of the stores
 
 
 class Session:
@@ -63,7 +66,11 @@ class Session:
         """
         with self.client.lock:
             if self._at_daemon and self._control.is_listening():
-                self.info = self._shown() if reopen else self.client.session_info(self.id)
+                if not reopen:
+                    self.info = self.client.session_info(self.id)
+                    return
+                with suppress(NoDaemon):  # it ended just now, and the program goes on without one
+                    self.info = self._shown()
 
     def _shown(self) -> SessionInfo:
         """What the daemon says of it; an own one that a daemon does not know is opened there anew."""
@@ -114,10 +121,13 @@ class Session:
         """
         request = EditRequest(self.id, store, tuple(edits), message, limits or EditLimits(), head)
         with self.client.lock:
+            patience = None
             if self._control.is_listening():
-                return self._by_daemon(request)
+                with suppress(NoDaemon):  # it ended before it took the call
+                    return self._by_daemon(request)
+                patience = _LEAVING
             try:
-                with self.client.state.writing(f"session {self.id}") as repository:
+                with self.client.state.writing(f"session {self.id}", patience) as repository:
                     return self._alone(repository, request)
             except Busy:
                 if not self._control.is_listening():
@@ -158,4 +168,5 @@ class Session:
         with self.client.lock:
             if self._own and self._at_daemon and self._control.is_listening():
                 self._at_daemon = False
-                self.client.close_session(self.id)
+                with suppress(NoDaemon):  # with it ended its sessions
+                    self.client.close_session(self.id)
