@@ -11,7 +11,7 @@
     │   ├── Stale               ESTALE     exit 4  stale
     │   ├── NotUnique           EEXIST     exit 4  not_unique
     │   ├── Busy                EBUSY      exit 4  busy
-    │   └── OtherState          EEXIST     exit 4  conflict
+    │   └── OtherState          EEXIST     exit 4  other_state
     ├── Refused                 EPERM      exit 5  refused
     │   ├── ReadOnly            EROFS      exit 5  read_only
     │   ├── TooLarge            EFBIG      exit 5  too_large
@@ -123,6 +123,8 @@ class Busy(Conflict):
 
 class OtherState(Conflict):
     """The daemon at that place serves another state directory."""
+
+    code = "other_state"
 
 
 class Refused(EngramError):
