@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from engramfs.daemon import control_socket, rpc
-from engramfs.errors import EngramError, NoDaemon, OtherState, Unanswered
+from engramfs.errors import EngramError, NoDaemon, OtherState, TooLarge, Unanswered
 
 Progress = Callable[[dict[str, object]], None]
 
@@ -52,10 +52,12 @@ class ControlClient:
     ) -> Any:
         """The result of `method`. Raises what the method raised, and `NoDaemon` when none answers.
 
-        Raises `OtherState` when the daemon serves another state than it should, and `Unanswered` when the
-        worker ended over a call that changes something.
+        Raises `TooLarge` for a call that is longer than one may be, `OtherState` when the daemon serves
+        another state than it should, and `Unanswered` when the worker ended over a call that changes
+        something.
         """
         limit = self.timeout if timeout is None else timeout
+        _check_size(method, params)
         if self._expected is not None:
             self._require_state(self._expected, limit)
         return self._call(method, limit, params, progress)
@@ -123,6 +125,15 @@ class ControlClient:
         except NoDaemon:
             return False
         return True
+
+
+def _check_size(method: str, params: dict[str, object]) -> None:
+    """Raises `TooLarge` for what the daemon would not read to its end."""
+    size = len(rpc.request(1, method, params))
+    if size > rpc.MAX_REQUEST:
+        raise TooLarge(
+            f"a call of {method} has at most {rpc.MAX_REQUEST:,} bytes, and this one {size:,}; make several"
+        )
 
 
 def _exchange(

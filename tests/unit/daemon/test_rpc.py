@@ -2,11 +2,13 @@
 
 import errno
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from engramfs import errors
 from engramfs.daemon import rpc
+from engramfs.daemon.client import ControlClient
 
 
 def over_the_wire(error: BaseException) -> errors.EngramError:
@@ -25,6 +27,11 @@ def test_every_error_comes_back_as_the_same_class(kind: type[errors.EngramError]
     raised = over_the_wire(kind("what; why; what to do"))
     assert type(raised) is kind
     assert raised.message == "what; why; what to do"
+
+
+def test_a_call_that_the_daemon_would_not_read_to_its_end_is_too_large(tmp_path: Path) -> None:
+    with pytest.raises(errors.TooLarge, match="a call of edit has at most 16,777,216 bytes"):
+        ControlClient(str(tmp_path)).call("edit", content="x" * rpc.MAX_REQUEST)
 
 
 def test_the_code_on_the_wire_follows_the_exit_code() -> None:
