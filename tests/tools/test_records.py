@@ -349,6 +349,24 @@ def test_a_query_that_is_no_question_but_a_text_is_refused(wordless: Memory) -> 
     assert wordless("add", content="tea " * 2501)["decision"] == "added"
 
 
+def test_a_record_that_a_person_put_anywhere_is_changed_where_it_is(
+    wordless: Memory, client: Client, session: Session
+) -> None:
+    other = "---\nid: other\n---\nPlays the horn.\n"
+    by_hand = {"top": "Plays the cello.\n", "a/b/deep": "Plays the harp.\n", "a/named so": other}
+    session.edit(STORE, [Create(f"records/{path}.md", text) for path, text in by_hand.items()])
+    for instrument, path in (("cello", "top"), ("harp", "a/b/deep"), ("horn", "a/named so")):
+        (found,) = wordless("search", search=instrument)["records"]
+        assert found["id"] == path.rpartition("/")[2]
+        assert wordless("update", id=found["id"], content=f"Sold the {instrument}.")["id"] == found["id"]
+        assert f"Sold the {instrument}." in client.read(STORE, f"records/{path}.md").content.decode()
+        assert "taskId" in wordless("delete", id=found["id"])
+    assert client.files(STORE, under="records") == []
+    session.edit(STORE, [Create("records/a/x.md", "Sings."), Create("records/b/x.md", "Dances.")])
+    failure = wordless("delete", id="x")
+    assert (failure.code, "records/a/x.md, records/b/x.md" in failure.message) == ("not_unique", True)
+
+
 def test_an_id_is_no_path(wordless: Memory, session: Session) -> None:
     session.edit(STORE, [Create("secret.md", "x")])
     for identifier in ("../secret", "../../secret", "", "a/b", "%2e%2e"):

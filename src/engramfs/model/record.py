@@ -35,14 +35,15 @@ class Record(msgspec.Struct, frozen=True):
 def parse(text: str, path: str = "") -> Record:
     """The record in a file. Never raises: what a field should not be is taken as if it were not there.
 
-    `path` says the category and the id where the front matter does not.
+    The name of its file is the id, whatever the front matter says: tools find a record by it. The directory
+    is the category.
     """
     fields, content, line = front_matter.split(text)
     category, _, name = path.removeprefix(f"{DIRECTORY}/").rpartition("/")
     metadata = fields.get("metadata")
     tags = fields.get("tags")
     return Record(
-        id=_text(fields, "id") or name.removesuffix(".md"),
+        id=name.removesuffix(".md") or _text(fields, "id") or "",
         content=content.removesuffix("\n"),
         category=category or _text(fields, "category") or GENERAL,
         tags=tuple(str(tag) for tag in tags) if isinstance(tags, list) else (),

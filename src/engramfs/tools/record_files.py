@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from engramfs.client.drafts import pending_drafts
-from engramfs.errors import NotFound, UsageError
+from engramfs.errors import NotFound, NotUnique, UsageError
 from engramfs.history import catalog, log
 from engramfs.history.tree import Tree, resolve, walk
 from engramfs.model.entry import Entry, Kind
@@ -21,7 +21,6 @@ from engramfs.tools.reach import Reach
 
 _CATEGORY = re.compile(r"\w[\w .+-]{0,63}")
 _VERSIONS = 1000  # that are looked at one by one
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 
 
 def checked_category(category: str) -> str:
@@ -29,6 +28,14 @@ def checked_category(category: str) -> str:
     if not _CATEGORY.fullmatch(category) or category.endswith((".", " ")):
         raise UsageError(f"category {category!r} is not allowed; use up to 64 letters, digits, - and _")
     return category
+
+
+class Kept(NamedTuple):
+    """A record, with the path and the digest of its file."""
+
+    record: Record
+    path: str
+    digest: str
 
 
 class Changed(NamedTuple):
@@ -50,15 +57,15 @@ class RecordFiles:
     def store(self) -> str:
         return self.attachment.store
 
-    def get(self, identifier: str) -> tuple[Record, str]:
-        """The record of that id, and the digest of its file. Raises `NotFound`."""
-        if _ID.fullmatch(identifier):
-            with self._reach.tree(self.attachment) as (reader, _, tree):
-                for category in _directories(tree):
-                    entry = tree.lookup(category[1].node, f"{identifier}.md".encode())
-                    if entry is not None and entry.kind is Kind.FILE:
-                        path = f"{DIRECTORY}/{printable(category[0])}/{identifier}.md"
-                        return _read(reader, entry, path), entry.digest.hex()
+    def get(self, identifier: str) -> Kept:
+        """The record of that id: the name of its file. Raises `NotFound`, and `NotUnique` for several."""
+        with self._reach.tree(self.attachment) as (reader, _, tree):
+            found = _named(tree, identifier)
+            if len(found) > 1:
+                paths = ", ".join(sorted(found))
+                raise NotUnique(f"there are several records {identifier}: {paths}; rename all but one")
+            for path, entry in found.items():
+                return Kept(_read(reader, entry, path), path, entry.digest.hex())
         raise NotFound(f"there is no record {identifier}; memory_search finds records")
 
     def at(self, path: str) -> Record | None:
@@ -103,6 +110,26 @@ def _touched(reader: Reader, store: int, number: int) -> Iterator[str]:
         for path in (change.path, change.from_path):
             if path and path.startswith(f"{DIRECTORY}/".encode()) and path.endswith(b".md"):
                 yield printable(path)
+
+
+def _named(tree: Tree, identifier: str) -> dict[str, Entry]:
+    """The files that are the record of that id, by path: where tools put one, or where a person did."""
+    try:
+        name = raw(f"{identifier}.md")
+    except UnicodeEncodeError:
+        return {}
+    if not identifier or b"/" in name or b"\0" in name:
+        return {}
+    at_hand = {
+        f"{DIRECTORY}/{printable(category)}/{identifier}.md": tree.lookup(entry.node, name)
+        for category, entry in _directories(tree)
+    }
+    found = {path: entry for path, entry in at_hand.items() if entry is not None and entry.kind is Kind.FILE}
+    return found or {
+        printable(path): entry
+        for path, entry in walk(tree, DIRECTORY.encode())
+        if entry.kind is Kind.FILE and path.rpartition(b"/")[2] == name
+    }
 
 
 def _directories(tree: Tree) -> list[tuple[bytes, Entry]]:

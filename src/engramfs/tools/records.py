@@ -115,11 +115,11 @@ class Records:
         raise Conflict(f"record {asked.id} is being changed by others; try again")
 
     def _updated(self, files: RecordFiles, asked: MemoryUpdate, head: int | None = None) -> Answer:
-        before, digest = files.get(asked.id)
+        before, path, digest = files.get(asked.id)
         after, dropped = fitting(self._after(before, asked))
-        edits: list[FileEdit] = [Overwrite(before.path, render(after), digest)]
-        if after.path != before.path:
-            edits.append(Rename(before.path, after.path))
+        edits: list[FileEdit] = [Overwrite(path, render(after), digest)]
+        if after.category != before.category:
+            edits.append(Rename(path, after.path))
         written = self._write(files, edits, head)
         return {"id": asked.id, "taskId": str(written.position)} | _left_out(dropped)
 
@@ -129,7 +129,7 @@ class Records:
         return replace(
             before,
             content=content,
-            category=checked_category(asked.category or before.category),
+            category=checked_category(asked.category) if asked.category else before.category,
             tags=before.tags if asked.tags is None else asked.tags,
             agent=asked.agentId or before.agent,
             session=self._session.id,
@@ -139,8 +139,7 @@ class Records:
 
     def memory_delete(self, asked: MemoryDelete) -> Answer:
         files = self._files()
-        record, _ = files.get(asked.id)
-        written = self._write(files, [Delete(record.path)])
+        written = self._write(files, [Delete(files.get(asked.id).path)])
         return {"id": asked.id, "taskId": str(written.position)}
 
     def _files(self) -> RecordFiles:
