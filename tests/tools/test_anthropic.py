@@ -312,6 +312,13 @@ def test_one_actors_memory_is_all_there_is(ask: Ask, client: Client) -> None:
         assert ask("view", path=path).startswith("refused: ")
 
 
+def test_what_stays_is_named(ask: Ask) -> None:
+    for path, shown in (("/memories/", "/memories"), ("/memories/org", "/memories/org")):
+        assert ask("delete", path=path) == f"refused: Cannot delete the {shown} directory itself"
+        renamed = ask("rename", old_path=path, new_path="/memories/x")
+        assert renamed == f"refused: Cannot rename the {shown} directory itself"
+
+
 def test_the_paths_of_a_mount_mean_the_same(ask: Ask) -> None:
     ask("create", path="/memories/user/a.md", file_text="x")
     assert ask("view", path="/memories/a.md").endswith("     1\tx")

@@ -153,7 +153,7 @@ class Memory:
     def delete(self, path: str) -> str:
         location = self._found(path)
         if location.is_root:
-            raise Refused(f"Cannot delete the {ROOT} directory itself")
+            raise Refused(text.root("delete", location.root))
         if location.entry is None:  # what is above it may be a file
             raise NotFound(text.missing_error(path))
         try:
@@ -165,7 +165,7 @@ class Memory:
     def rename(self, old_path: str, new_path: str) -> str:
         old, new = self._found(old_path), self._found(new_path)
         if old.is_root:
-            raise Refused(f"Cannot rename the {ROOT} directory itself")
+            raise Refused(text.root("rename", old.root))
         if new.entry is not None:
             raise AlreadyExists(text.destination_exists(new_path))
         if old.entry is None:

@@ -38,6 +38,11 @@ class Location(msgspec.Struct, frozen=True):
     def is_root(self) -> bool:
         return not self.path
 
+    @property
+    def root(self) -> str:
+        """The path of the memory that it lies in."""
+        return ORG_MEMORY if self.attachment.path == ORG_MEMORY else ROOT
+
 
 def locate(reach: Reach, path: str) -> Location:
     """Raises `UsageError` for a path that is not under `/memories`, or that leads out of it."""

@@ -45,6 +45,10 @@ def missing_error(path: str) -> str:
     return f"Error: The path {path} does not exist"
 
 
+def root(command: str, path: str) -> str:
+    return f"Cannot {command} the {path} directory itself"
+
+
 def exists(path: str) -> str:
     return f"Error: File {path} already exists"
 

@@ -26,7 +26,8 @@ _WRITE = (
 _MEMORY = (
     "Keeps files under /memories that outlive this conversation. Commands: view (path, view_range), create "
     "(path, file_text), str_replace (path, old_str, new_str), insert (path, insert_line, insert_text), "
-    "delete (path), rename (old_path, new_path)."
+    "delete (path), rename (old_path, new_path). /memories is your own memory, which a mount shows as "
+    "/memories/user: both name the same files. /memories/org, if it is listed, is your organisation's."
 )
 _ADD = (
     "Remembers one thing. It is looked up first: what is known already is not added again (decision "
