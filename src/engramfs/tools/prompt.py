@@ -13,6 +13,7 @@ from engramfs.tools.reach import USER_MEMORY, Reach, short_name
 
 HOT_MEMORY = "AGENTS.md"
 _HOT_MEMORY_WARN = 8 << 10  # bytes from which on it costs more than it is worth
+_REFUSED = "what you write here is refused: it would need approval, and nobody is there to approve"
 _ACCESS = {Access.READ_ONLY: "read-only", Access.READ_WRITE: "you may write here"}
 
 _WRITING = ("write_context", "memory", "memory_add")
@@ -64,7 +65,8 @@ def _tools(offered: set[str]) -> str:
 def _note(reach: Reach, attachment: Attachment) -> str:
     store = reach.client.store(attachment.store)
     pinned = "" if attachment.live else f", as of version {attachment.version}"
-    access = _ACCESS.get(attachment.access, "what you write waits for approval")
+    asks = _REFUSED if reach.session.info.unattended else "what you write waits for approval"
+    access = _ACCESS.get(attachment.access, asks)
     description = f": {store.description}" if store.description else ""
     name = short_name(attachment)
     instructions = dict(reach.session.info.instructions).get(name, "")
