@@ -114,6 +114,14 @@ def test_stale_names_the_path_and_its_present_digest(tools: Tools) -> None:
     assert failure.details == {"path": "a.md", "sha256": hashlib.sha256(b"aa").hexdigest()}
 
 
+def test_a_message_is_no_text(tools: Tools) -> None:
+    files = [{"path": "a.md", "mode": "create", "content": "x"}]
+    failure = tools("write_context", context="state", files=files, message="é" * 2049)
+    assert isinstance(failure, Failure)
+    assert (failure.code, "at most 4,096 bytes" in failure.message) == ("too_large", True)
+    assert tools("write_context", context="state", files=files, message="é" * 2048)["changed"]
+
+
 def test_more_than_twenty_files_are_two_calls(tools: Tools) -> None:
     files = [{"path": f"{number}.md", "mode": "create", "content": ""} for number in range(21)]
     assert write(tools, *files).code == "too_large"

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from engramfs.cli.output import Cell, Output
-from engramfs.history.imported import source_of, text_of
+from engramfs.history.imported import source_of, subject, text_of
 from engramfs.model.entry import Kind
 from engramfs.model.names import printable
 from engramfs.model.quantities import format_size
@@ -65,8 +65,8 @@ def summary(version: "Version", shown: Sequence[Change]) -> list[Cell]:
     cells: list[Cell] = []
     if flags := flags_of(version):
         cells.append((f"[{flags}]", "red"))
-    if text := text_of(version).strip():
-        cells.append((text.partition("\n")[0], "bold"))
+    if said := subject(version):
+        cells.append((said, "bold"))
     cells.extend((f"{change.op.label} {path_of(change)}", _COLOURS[change.op]) for change in shown)
     if version.change_count > len(shown):
         cells.append(f"and {version.change_count - len(shown):,} more")

@@ -23,6 +23,7 @@ from engramfs.model.visible import visible
 
 COMMIT, IMPORTED_BY = "Git-Commit", "Imported-By"
 OURS = "Engramfs-"
+_LONGEST_SUBJECT = 200  # characters
 _LINE = re.compile(r"(Git-[A-Za-z-]+|Imported-By|Engramfs-[A-Za-z-]+): (.*)")
 _COMMIT_ID = re.compile(r"[0-9a-f]{40,64}")
 
@@ -36,6 +37,12 @@ def with_source(text: str, lines: Sequence[tuple[str, str]]) -> str:
 def text_of(version: Version) -> str:
     """What a person wrote of a version."""
     return _split(version)[0]
+
+
+def subject(version: Version) -> str:
+    """The first line of that, cut where it is long."""
+    first = text_of(version).strip().partition("\n")[0]
+    return first if len(first) <= _LONGEST_SUBJECT else first[: _LONGEST_SUBJECT - 1] + "…"
 
 
 def source_of(version: Version) -> dict[str, str]:

@@ -9,12 +9,13 @@ from typing import Any, Literal
 import msgspec
 
 from engramfs.client import Attachment
-from engramfs.errors import Unsupported, UsageError
+from engramfs.errors import TooLarge, Unsupported, UsageError
 from engramfs.model.file_edit import Append, Create, Delete, Edit, EditLimits, Overwrite
 from engramfs.model.names import printable
 from engramfs.tools.reach import Reach, short_name
 
 Answer = dict[str, Any]
+LONGEST_MESSAGE = 4 << 10  # bytes
 
 
 class ListContextFiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -85,6 +86,7 @@ class ContextFiles:
     def write_context(self, asked: WriteContext) -> Answer:
         self._reach.refresh()
         attachment = self._reach.writable_named(asked.context)
+        _check_message(asked.message)
         edits = [as_edit(each) for each in asked.files]
         written = self._reach.write(attachment, edits, asked.message, self._limits)
         return {
@@ -93,6 +95,16 @@ class ContextFiles:
             "changed": written.changed,
             "files": [{"path": each.path, "sha256": each.sha256} for each in written.files],
         }
+
+
+def _check_message(message: str) -> None:
+    """Raises `TooLarge` for what is no message but a text."""
+    size = len(message.encode(errors="replace"))
+    if size > LONGEST_MESSAGE:
+        raise TooLarge(
+            f"a message has at most {LONGEST_MESSAGE:,} bytes, and this one {size:,}; "
+            "write the rest into a file"
+        )
 
 
 def _current(attachment: Attachment) -> Attachment:

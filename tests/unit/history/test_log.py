@@ -8,6 +8,7 @@ import pytest
 
 from engramfs.errors import NotFound
 from engramfs.history import log
+from engramfs.history.imported import subject
 from engramfs.model.author import Author
 from engramfs.model.entry import Kind
 from engramfs.model.times import parse_time
@@ -133,6 +134,13 @@ def test_bytes_that_are_not_utf8_survive_json() -> None:
     assert described["path"].encode("utf-8", "surrogateescape") == b"a/\xff"
     assert described["from_path"].encode("utf-8", "surrogateescape") == b"\xfe"
     assert json.loads(json.dumps(described)) == described
+
+
+def test_of_a_message_a_line_shows_the_first_and_of_a_long_one_its_beginning(book: Book) -> None:
+    version = book.write(a=b"1")
+    assert subject(replace(version, message="\nfirst\n\nmore")) == "first"
+    assert subject(replace(version, message="x" * 200)) == "x" * 200
+    assert subject(replace(version, message="x" * 201)) == "x" * 199 + "…"
 
 
 def test_a_line_says_who_when_what_and_how_many(book: Book) -> None:
