@@ -77,7 +77,7 @@ def query_terms(text: str) -> list[WeightedTerm]:
     for match in _RUN.finditer(unicodedata.normalize("NFKC", text)):
         run = match[1]
         if run is None:
-            weighted = [(term, 1.0) for term in _word_terms(match[2])]
+            weighted = [(term, 1.0) for term in _asked_for(match[2])]
         elif len(run) == 1:
             weighted = [(run, 1.0)]
         else:
@@ -87,6 +87,12 @@ def query_terms(text: str) -> list[WeightedTerm]:
             found[term] = max(weight, found.get(term, 0.0))
     telling = {term: weight for term, weight in found.items() if term not in STOP_WORDS}
     return [WeightedTerm(term, weight) for term, weight in (telling or found).items()]
+
+
+def _asked_for(word: str) -> list[str]:
+    """The terms to look for. A letter or digit of an identifier says nothing of it: any list has one."""
+    terms = _word_terms(word)
+    return [term for term in terms if len(term) > 1] or list(terms)
 
 
 @lru_cache(maxsize=1 << 16)

@@ -37,6 +37,12 @@ def test_a_question_is_asked_for_what_it_is_about() -> None:
     assert "什么" not in pairs
 
 
+def test_an_identifier_is_not_asked_for_by_its_single_letters_and_digits() -> None:
+    asked = {one.term for one in query_terms("AKIAQ3EGRZ7LMNBVCX2T")}
+    assert asked == {"akiaq3egrz7lmnbvcx2t", "akiaq", "egrz", "lmnbvcx"}
+    assert {one.term for one in query_terms("C 7")} == {"c", "7"}
+
+
 def test_a_question_of_nothing_but_such_words_is_asked_all_the_same() -> None:
     assert [one.term for one in query_terms("The Who")] == ["the", "who"]
 
