@@ -60,6 +60,7 @@ STEPS: list[tuple[str, list[Any]]] = [
     ("grep", ["one", "/d"]),
     ("grep", ["one", "/", "*.md"]),
     ("grep", ["none"]),
+    ("grep", ["", "/notes.md"]),
     ("glob", ["*.md"]),
     ("glob", ["**/*.txt"]),
     ("glob", ["/*.md"]),

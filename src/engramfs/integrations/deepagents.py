@@ -92,8 +92,8 @@ class EngramBackend(BackendProtocol):
     ) -> GrepResult:
         try:
             self._reach.refresh()
-            found = [item for item in self._tree.files(path or "/") if item.size <= _TOO_LARGE_TO_SEARCH]
-            files = {item.path: _file_data(item, self._tree.read(item.path)[1]) for item in found}
+            found = [item for item in self._tree.files(path or "/") if 0 < item.size <= _TOO_LARGE_TO_SEARCH]
+            files = {item.path: _searched(_file_data(item, self._tree.read(item.path)[1])) for item in found}
         except EngramError as error:
             why = self._reach.told(error)
             return GrepResult(error=f"Error searching path '{path or '/'}': {why}", matches=[])
@@ -239,6 +239,13 @@ def _info(item: Item) -> FileInfo:
     if item.mtime:
         info["modified_at"] = format_time(item.mtime)
     return info
+
+
+def _searched(data: FileData) -> FileData:
+    """Without the end of the last line, after which the SDK would see one more."""
+    if data["encoding"] == "utf-8":
+        data["content"] = data["content"].removesuffix("\n")
+    return data
 
 
 def _file_data(item: Item, content: bytes) -> FileData:
