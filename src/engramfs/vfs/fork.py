@@ -133,7 +133,7 @@ class Fork(LiveStore):
             known = {
                 name
                 for name in (*rows, *self.batch.names)
-                if self.expected.is_coming(name) or tree.is_own(*name)
+                if name not in self.fork_tree.hidden and (self.expected.is_coming(name) or tree.is_own(*name))
             }
             kept = {
                 name: row
