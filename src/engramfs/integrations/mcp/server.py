@@ -24,7 +24,7 @@ from mcp.server.subscriptions import (
 )
 from mcp.shared.exceptions import MCPError
 
-from engramfs import __version__
+from engramfs import __version__, telemetry
 from engramfs.errors import EngramError
 from engramfs.integrations.mcp.following import Changed, Feed
 from engramfs.integrations.mcp.resources import Resources
@@ -38,6 +38,7 @@ Paged = types.PaginatedRequestParams | None
 
 PROMPT = "engramfs"
 _FOLLOW = 0.1  # seconds between two looks at the log
+_FAILED = "the request failed; the log of this process has the traceback"
 _NOT_FOUND = -32002  # what the protocol answers for a resource that is not there
 
 
@@ -152,7 +153,7 @@ class MemoryServer:
                 await self._session.send_tool_list_changed()
 
     async def _in_thread(self, work: Callable[[], Result]) -> Result:
-        """What a thread makes of `work`; an error of ours is one of the protocol, without a traceback.
+        """What a thread makes of `work`; an error is one of the protocol, without a traceback.
 
         A call whose client has gone away is left to its thread: what it writes is written.
         """
@@ -161,6 +162,9 @@ class MemoryServer:
         except EngramError as error:
             code = _NOT_FOUND if error.code == "not_found" else types.INTERNAL_ERROR
             raise MCPError(code, self._offered.reach.told(error), {"code": error.code}) from None
+        except Exception:
+            telemetry.logger("mcp").exception("a request failed")
+            raise MCPError(types.INTERNAL_ERROR, _FAILED, {"code": EngramError.code}) from None
 
     # The prompt
 
