@@ -42,6 +42,7 @@ from engramfs.fuse.session import FuseSession
 from engramfs.fuse.teller import Teller
 from engramfs.history import catalog
 from engramfs.vfs.failures import Failures
+from engramfs.vfs.filesystem import Filesystem
 from engramfs.vfs.losing import say_what_is_lost, say_what_waits
 from engramfs.vfs.resuming import resume
 from engramfs.vfs.unrecorded import Unrecorded
@@ -154,10 +155,15 @@ async def _serve(
                 alone.say_where(shown)
             await session.serve()
             end.announce(end.code)
-        say = say_what_waits if end.code == handover.RESTART else say_what_is_lost
-        for view in filesystem.writable_views():
-            say(view)
+        _say_what_is_open(filesystem, end.code)
     return end.code
+
+
+def _say_what_is_open(filesystem: Filesystem, code: int) -> None:
+    """Of a worker that ends with `code`: another goes on with it, or nobody does."""
+    say = say_what_waits if code == handover.RESTART else say_what_is_lost
+    for view in filesystem.writable_views():
+        say(view)
 
 
 def _marks(
