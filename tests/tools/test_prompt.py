@@ -35,14 +35,15 @@ def test_an_agent_that_has_no_memory_is_told_of_none(client: Client) -> None:
     assert "memory_add" not in text
 
 
-def test_where_nobody_can_approve_writes_are_said_to_be_refused(client: Client) -> None:
+def test_where_nobody_can_approve_tools_are_said_to_refuse_what_files_take(client: Client) -> None:
     with open(client.state.locations.config, "a", encoding="utf-8") as configuration:
         for agent, more in (("day", ""), ("night", "unattended = true\n")):
             configuration.write(f'[agents.{agent}]\nmemory = {{ state = "ask" }}\n{more}')
-    day, night = (prompt(Reach(client.open_session(agent)), []).text for agent in ("day", "night"))
-    assert "what you write waits for approval" in day
-    assert "waits for approval" not in night
-    assert "what you write here is refused" in night
+    day, night = (
+        prompt(Reach(client.open_session(agent)), ["write_context"]).text for agent in ("day", "night")
+    )
+    assert "(what you write waits for approval;" in day
+    assert "(what you write waits for approval, and tools refuse it" in night
 
 
 def test_nothing_is_said_of_tools_where_none_writes(open_session: Open) -> None:

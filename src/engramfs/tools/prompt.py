@@ -13,7 +13,8 @@ from engramfs.tools.reach import USER_MEMORY, Reach, short_name
 
 HOT_MEMORY = "AGENTS.md"
 _HOT_MEMORY_WARN = 8 << 10  # bytes from which on it costs more than it is worth
-_REFUSED = "what you write here is refused: it would need approval, and nobody is there to approve"
+_ASKS = "what you write waits for approval"
+_UNATTENDED = f"{_ASKS}, and tools refuse it, since nobody is there to approve"
 _ACCESS = {Access.READ_ONLY: "read-only", Access.READ_WRITE: "you may write here"}
 
 _WRITING = ("write_context", "memory", "memory_add")
@@ -42,8 +43,10 @@ def prompt(reach: Reach, tools: Iterable[str]) -> Prompt:
     """The text for the session of `reach`, which is offered tools of these names."""
     reach.refresh()
     info = reach.session.info
-    parts = ["\n".join(_note(reach, each) for each in reach)]
-    parts.append(_tools(set(tools)))
+    writing = [name for name in _WRITING if name in set(tools)]
+    asks = _UNATTENDED if info.unattended and writing else _ASKS
+    parts = ["\n".join(_note(reach, each, asks) for each in reach)]
+    parts.append(_tools(writing))
     if info.record_learnings:
         last = "\n- Do this as your last step: nobody is there to ask." if info.unattended else ""
         parts.append(_LEARNINGS + last)
@@ -52,9 +55,8 @@ def prompt(reach: Reach, tools: Iterable[str]) -> Prompt:
     return Prompt("\n\n".join(part for part in parts if part) + "\n", warnings)
 
 
-def _tools(offered: set[str]) -> str:
+def _tools(names: list[str]) -> str:
     """What to know of the tools that write; nothing where none is offered."""
-    names = [name for name in _WRITING if name in offered]
     if not names:
         return ""
     *others, last = names
@@ -62,10 +64,9 @@ def _tools(offered: set[str]) -> str:
     return _TOOLS.format(tools=said)
 
 
-def _note(reach: Reach, attachment: Attachment) -> str:
+def _note(reach: Reach, attachment: Attachment, asks: str) -> str:
     store = reach.client.store(attachment.store)
     pinned = "" if attachment.live else f", as of version {attachment.version}"
-    asks = _REFUSED if reach.session.info.unattended else "what you write waits for approval"
     access = _ACCESS.get(attachment.access, asks)
     description = f": {store.description}" if store.description else ""
     name = short_name(attachment)
