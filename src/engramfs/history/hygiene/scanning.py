@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from engramfs.history.hygiene.candidates import candidates, spans
+from engramfs.history.hygiene.candidates import candidates, is_ordinary, spans
 from engramfs.history.hygiene.detectors import Alone, is_available, kinds_in
 from engramfs.history.hygiene.readable import parts
 from engramfs.storage import blobs
@@ -29,6 +29,8 @@ def find(content: bytes) -> list[Found]:
     if not is_available():
         return []
     looked_at = content[:LOOKED_AT]
+    if b"\0" not in looked_at and is_ordinary(looked_at):
+        return []
     found: set[tuple[int, str]] = set()
     for text, begins, width in parts(looked_at):
         for start, end, detector in _shown(text):
