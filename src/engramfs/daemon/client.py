@@ -57,13 +57,13 @@ class ControlClient:
         something.
         """
         limit = self.timeout if timeout is None else timeout
-        _check_size(method, params)
+        request = _encoded(method, params)
         if self._expected is not None:
             self._require_state(self._expected, limit)
-        return self._call(method, limit, params, progress)
+        return self._call(method, limit, request, progress)
 
     def _require_state(self, expected: str, limit: float) -> None:
-        served = self._call("ping", limit, {}, None)["state"]
+        served = self._call("ping", limit, _encoded("ping", {}), None)["state"]
         if not _is_one_directory(served, expected):
             raise OtherState(
                 f"the daemon at {self.run_dir} serves the state {served} and not {expected}; "
@@ -71,11 +71,11 @@ class ControlClient:
             )
         self._expected = None
 
-    def _call(self, method: str, limit: float, params: dict[str, object], progress: Progress | None) -> Any:
+    def _call(self, method: str, limit: float, request: bytes, progress: Progress | None) -> Any:
         deadline, repeats = None, _REPEATS if method in _REPEATABLE else 0
         while True:
             try:
-                return self._call_once(method, limit, params, progress)
+                return self._call_once(method, limit, request, progress)
             except _Broken as broken:
                 if broken.was_taken and not repeats:
                     raise self._unanswered(method) from None
@@ -87,12 +87,10 @@ class ControlClient:
                 raise self._silent(method)
             time.sleep(_PAUSE)
 
-    def _call_once(
-        self, method: str, limit: float, params: dict[str, object], progress: Progress | None
-    ) -> Any:
+    def _call_once(self, method: str, limit: float, request: bytes, progress: Progress | None) -> Any:
         with control_socket.connect(self.run_dir, limit) as connection:
             try:
-                return _exchange(connection, method, params, progress)
+                return _exchange(connection, request, progress)
             except TimeoutError:
                 raise self._silent(method, limit) from None
 
@@ -127,23 +125,21 @@ class ControlClient:
         return True
 
 
-def _check_size(method: str, params: dict[str, object]) -> None:
-    """Raises `TooLarge` for what the daemon would not read to its end."""
-    size = len(rpc.request(1, method, params))
-    if size > rpc.MAX_REQUEST:
-        raise TooLarge(
-            f"a call of {method} has at most {rpc.MAX_REQUEST:,} bytes, and this one {size:,}; make several"
-        )
+def _encoded(method: str, params: dict[str, object]) -> bytes:
+    """The request as it is sent. Raises `TooLarge` for what the daemon would not read to its end."""
+    request = rpc.request(1, method, params)
+    if len(request) > rpc.MAX_REQUEST:
+        most, size = f"{rpc.MAX_REQUEST:,}", f"{len(request):,}"
+        raise TooLarge(f"a call of {method} has at most {most} bytes, and this one {size}; make several")
+    return request
 
 
-def _exchange(
-    connection: socket.socket, method: str, params: dict[str, object], progress: Progress | None
-) -> Any:
+def _exchange(connection: socket.socket, request: bytes, progress: Progress | None) -> Any:
     """The answer to one request. Raises what it says, and `_Broken` when it does not come."""
     is_sent = False
     # A server that refuses us answers and closes at once: then its answer is still to be read.
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        connection.sendall(rpc.request(1, method, params))
+        connection.sendall(request)
         is_sent = True
     try:
         with connection.makefile("rb") as lines:
