@@ -21,24 +21,8 @@ from mcp.shared.subscriptions import (
 )
 
 from ..harness.daemon import Daemon, eventually
-from ..harness.mcp_client import Agent, Refused, connected, run
+from ..harness.mcp_client import HELLO, Agent, Refused, connected, run
 from .session import Session
-
-HELLO = (
-    json.dumps(
-        {
-            "jsonrpc": "2.0",
-            "id": 1,
-            "method": "initialize",
-            "params": {
-                "protocolVersion": "2025-06-18",
-                "capabilities": {},
-                "clientInfo": {"name": "test", "version": "1"},
-            },
-        }
-    ).encode()
-    + b"\n"
-)
 
 
 def environment(daemon: Daemon) -> dict[str, str]:
@@ -198,7 +182,7 @@ def test_a_session_ends_with_its_server_however_that_ends(daemon: Daemon) -> Non
         )
         assert server.stdin is not None
         assert server.stdout is not None
-        server.stdin.write(HELLO)
+        server.stdin.write(json.dumps(HELLO).encode() + b"\n")
         server.stdin.flush()
         assert b"serverInfo" in server.stdout.readline()
         return server

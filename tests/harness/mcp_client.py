@@ -10,6 +10,17 @@ from mcp import Client, StdioServerParameters
 
 Result = TypeVar("Result")
 
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+
 
 class Refused(Exception):
     """A tool's error: `code`, and all that its structured content says."""

@@ -28,19 +28,9 @@ from engramfs.integrations.mcp.server import MemoryServer
 from engramfs.model.file_edit import Append, Create
 from engramfs.tools.offered import Offered
 
-from ..harness.mcp_client import Agent, Refused, connected, run
+from ..harness.mcp_client import HELLO, Agent, Refused, connected, run
 
 Use = Callable[[Agent], Awaitable[Any]]
-HELLO = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    },
-}
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 
