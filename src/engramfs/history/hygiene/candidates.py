@@ -2,7 +2,7 @@
 
 Most secrets are, or stand in, twenty bytes or more without a blank. Such words are found by mapping all their
 bytes to one and searching for a run of it, which skips through ordinary text. What is left is looked for only
-where a text has a rare byte of it at all.
+where a text has a rare byte of it at all (see `is_ordinary`).
 
 Some detectors would take time with the square of a line. They are shown what they may match, and no more.
 """
@@ -32,7 +32,7 @@ _PARTS_OF_TOKEN = re.compile(rb"eyJ[\w=-]+(\.[\w=-]+)?")
 _URL = re.compile(rb"://[^\s/?#@]+:[^\s/?#@]+@")
 _OPENAI, _OPENAI_REST = b"T3BlbkFJ", 20  # bytes of what follows
 _NPM, _NPM_TOKEN = b"/:_authToken=", 200  # bytes of what follows
-_KEYS = ((b"PRIVATE KEY", b"V"), (b"PuTTY-User-Key-File-2", b"Y"))
+_KEYS = _PRIVATE_KEY, _PUTTY_KEY = b"PRIVATE KEY", b"PuTTY-User-Key-File-2"
 _KEY_BEFORE, _KEY_AFTER = 40, 30  # bytes of "BEGIN … PRIVATE KEY BLOCK"
 
 
@@ -47,7 +47,8 @@ class Span(NamedTuple):
 def is_ordinary(text: bytes) -> bool:
     """Whether there is neither a span nor a candidate, of a text without a NUL. Most texts are so.
 
-    A file is not closed before this is known, so it is one function with few calls of others.
+    A file is not closed before this is known, so it is one function with few calls of others, and looks for a
+    rare byte of what it looks for first. What is added to `candidates` or `spans` is to be asked for here.
     """
     marks = text.translate(_WORD)
     at = marks.find(_LONG)
@@ -66,8 +67,8 @@ def is_ordinary(text: bytes) -> bool:
         or (b"@" in text and b"://" in text)
         or (b"_" in text and _NPM in text)
         or (b"3" in text and _OPENAI in text)
-        or (b"V" in text and _KEYS[0][0] in text)
-        or (b"Y" in text and _KEYS[1][0] in text)
+        or (b"V" in text and _PRIVATE_KEY in text)
+        or (b"Y" in text and _PUTTY_KEY in text)
     )
 
 
@@ -87,18 +88,14 @@ def candidates(text: bytes) -> set[int]:
 
 def spans(text: bytes) -> Iterator[Span]:
     """What may be matched by the detectors that are shown no more."""
-    if b"J" in text:
-        yield from _tokens_of_json(text)
+    yield from _tokens_of_json(text)
     if b"@" in text and b"://" in text:
         yield from (Span(*match.span(), "Basic Auth Credentials") for match in _URL.finditer(text))
-    if b"_" in text:
-        yield from _of_npm(text)
-    if b"3" in text:
-        yield from _of_openai(text)
-    for key, letter in _KEYS:
-        if letter in text:
-            for at in _each(text, key):
-                yield Span(max(_line(text, at), at - _KEY_BEFORE), at + _KEY_AFTER, "Private Key")
+    yield from _of_npm(text)
+    yield from _of_openai(text)
+    for key in _KEYS:
+        for at in _each(text, key):
+            yield Span(max(_line(text, at), at - _KEY_BEFORE), at + _KEY_AFTER, "Private Key")
 
 
 def _long_words(text: bytes) -> list[tuple[int, int]]:
